@@ -1,0 +1,64 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .treatAllWarnings(as: .error),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
+  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+}
+
+let package = Package(
+  name: "cairn",
+  platforms: [.macOS(.v15), .iOS(.v18)],
+  products: [
+    .library(name: "Cairn", targets: ["Cairn"]),
+    .executable(name: "cairn", targets: ["CairnCLI"]),
+  ],
+  targets: [
+    // L0: system libraries, module maps only
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(
+      name: "CMicrohttpd", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+
+    // L1
+    library("CairnSQLite", ["CSQLite"]),
+    library("CairnRecords", []),
+
+    // L2
+    library("CairnWire", ["CairnRecords"]),
+    library("CairnEngine", ["CairnRecords"]),
+    library("CairnServerCore", ["CairnRecords", "CairnSQLite"]),
+
+    // L3
+    library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnEngine"]),
+
+    // L4
+    library("CairnClient", ["CairnRecords", "CairnWire", "CairnEngine", "CCurl"]),
+    library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd"]),
+    library("CairnTesting", ["CairnRecords", "CairnEngine", "CairnServerCore"]),
+
+    // L5
+    library("Cairn", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient"]),
+
+    // L6
+    .executableTarget(
+      name: "CairnCLI", dependencies: ["Cairn", "CairnServer"], swiftSettings: strict),
+
+    tests("CairnSQLiteTests", ["CairnSQLite"]),
+    tests("CairnRecordsTests", ["CairnRecords"]),
+    tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
+  ]
+)

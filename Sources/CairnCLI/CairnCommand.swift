@@ -1,0 +1,1 @@
+@main enum CairnCommand { static func main() {} }

@@ -1,0 +1,50 @@
+import CairnRecords
+
+/// The server as the engine sees it: one database of one signed-in user.
+///
+/// Calls block until the answer is there and are made on the engine's own thread, never on Swift's cooperative pool.
+/// `CairnClient` implements it over HTTP; `CairnTesting` over the server core in memory.
+public protocol CloudDatabase: AnyObject, Sendable {
+  /// What the server allows per request. Defaults until the first answer told otherwise.
+  var limits: CloudLimits { get }
+
+  /// The user record name of the signed-in user: the identity.
+  func currentUser() throws(CloudError) -> String
+
+  func databaseChanges(since token: ChangeToken?) throws(CloudError) -> DatabasePage
+
+  /// One page of a zone's feed. A failure of the zone is thrown like a failure of the request.
+  func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage
+
+  /// One outcome per operation, in the order of `operations`.
+  func modify(in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool) throws(CloudError) -> [OperationOutcome]
+
+  /// One result per name, in the order of `names`.
+  func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>]
+
+  /// One result per zone, in the order of `zones`. Creating a zone that exists succeeds.
+  func createZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>]
+
+  func deleteZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>]
+
+  func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool
+
+  /// Makes a call that is under way, and every later one, fail with `cancelled`. May be called from any thread.
+  func cancel()
+}
+
+/// Request limits of a server.
+public struct CloudLimits: Hashable, Sendable {
+  /// Operations, look-ups or entries per request.
+  public var entriesPerRequest: Int
+  /// Encoded bytes of a record without assets.
+  public var bytesPerRecord: Int
+  /// Encoded bytes of a request, assets aside.
+  public var bytesPerRequest: Int
+
+  public init(entriesPerRequest: Int = 200, bytesPerRecord: Int = 1_000_000, bytesPerRequest: Int = 1_500_000) {
+    self.entriesPerRequest = entriesPerRequest
+    self.bytesPerRecord = bytesPerRecord
+    self.bytesPerRequest = bytesPerRequest
+  }
+}

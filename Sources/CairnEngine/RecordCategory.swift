@@ -1,0 +1,154 @@
+import CairnRecords
+
+/// A set of record types with its own rules, plugged into the engine (engine section 13).
+///
+/// A category owns its records, its outbox (which records are pending, at which revision, with which reason) and its
+/// staging. The engine decides when to send, fetch, seal, apply and retry, and what an error means.
+///
+/// All calls are made on the engine's thread, one at a time. Where a call is said to run inside a transaction, that is
+/// the engine store's transaction: a category in the same file needs none of its own. A call that throws has done
+/// nothing: the engine confirms nothing, moves no token and tries again later.
+public protocol RecordCategory: AnyObject {
+  /// Stable name, used in stored keys.
+  var name: String { get }
+
+  /// How fetched records reach the rows (engine C3).
+  var delivery: CategoryDelivery { get }
+
+  /// Whether a record of this type and name in `zone` belongs to this category. A deletion may come without type.
+  func claims(type: String?, name: String, in zone: ZoneID) -> Bool
+
+  // MARK: Sending
+
+  /// Takes up local edits that other programs have made since the last call. Opens its own transactions, short ones.
+  func gatherLocalChanges(now: Int64) throws
+
+  /// The next entries to send in `zone`, or nil when nothing can be sent now. In-flight marks are durable before it
+  /// returns (engine section 3). Entries that wait for a time, a parent or a new revision are left out.
+  func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch?
+
+  /// Takes what became of a batch. Inside a transaction. A new revision made meanwhile stays pending (engine S4).
+  func settle(_ batch: OutgoingBatch, _ results: [EntryResult], now: Int64) throws
+
+  /// Number of entries that could be sent now and are not in flight.
+  func hasSendableChanges(in zone: ZoneID, now: Int64) throws -> Bool
+
+  /// The earliest time, ms since 1970, at which a waiting entry may be tried again.
+  func nextAttempt(in zone: ZoneID) throws -> Int64?
+
+  // MARK: Receiving
+
+  /// Applies one page (delivery `pages`, no deletions so far in this run), or a set that one page completes.
+  /// Inside a transaction that also stores the token.
+  func apply(_ page: ZonePage, now: Int64) throws
+
+  /// Stages a page durably without applying it (engine C2). Inside a transaction that also stores the token.
+  func stage(_ page: ZonePage, now: Int64) throws
+
+  /// Marks everything staged in `zone` as complete (engine C3, C4). Inside a transaction.
+  func seal(_ zone: ZoneID) throws
+
+  /// Applies a part of what is sealed and removes it from staging, in one short transaction of its own (engine C5).
+  /// Returns whether more is left.
+  func applySealed(in zone: ZoneID, now: Int64) throws -> Bool
+
+  /// Whether staged records of `zone` are not sealed: left by a run that was cut off (engine C4).
+  func hasUnsealedRecords(in zone: ZoneID) throws -> Bool
+
+  /// Tries parked records whose obstacle may be gone (engine C6). With `all`, those that wait for a retry time too.
+  func retryParked(in zone: ZoneID, all: Bool, now: Int64) throws
+
+  // MARK: Snapshots and zones
+
+  /// A fetch without token begins in a zone where records are confirmed: from now on remember which are seen.
+  /// Inside a transaction.
+  func beginSnapshot(of zone: ZoneID) throws
+
+  /// Confirmed records, without pending saves, that the snapshot has not shown; at most `limit`, names greater than
+  /// `cursor`, ascending.
+  func unseen(in zone: ZoneID, after cursor: String?, limit: Int) throws -> [RecordID]
+
+  /// The zone is gone on the server, or its history is not to be trusted. Rows stay; tags and confirmations of the
+  /// zone are cleared as far as `loss` says. Inside a transaction.
+  func zoneLost(_ zone: ZoneID, _ loss: ZoneLoss, now: Int64) throws
+}
+
+/// How fetched records reach the rows (engine C3).
+public enum CategoryDelivery: Sendable {
+  /// Only whole sealed sets are applied.
+  case sealedSet
+  /// A page without deletions may be applied as it comes.
+  case pages
+}
+
+/// What the engine asks of a category when it wants to send.
+public struct BatchRequest: Sendable {
+  public var limits: CloudLimits
+  /// Wall clock, ms since 1970.
+  public var now: Int64
+  /// The user asked: entries that wait for `quota` or for a retry time of their own are tried too.
+  public var isManual: Bool
+  /// Saves wait (quota); deletes go.
+  public var deletesOnly: Bool
+
+  public init(limits: CloudLimits, now: Int64, isManual: Bool, deletesOnly: Bool) {
+    self.limits = limits
+    self.now = now
+    self.isManual = isManual
+    self.deletesOnly = deletesOnly
+  }
+}
+
+/// Entries of one zone that travel in one request.
+public struct OutgoingBatch: Sendable {
+  public var zone: ZoneID
+  public var entries: [OutgoingEntry]
+
+  public init(zone: ZoneID, entries: [OutgoingEntry]) {
+    self.zone = zone
+    self.entries = entries
+  }
+}
+
+/// One pending change at one revision.
+public struct OutgoingEntry: Sendable {
+  public var operation: RecordOperation
+  /// The revision that this entry confirms when it is stored (DESIGN G2).
+  public var revision: Int64
+
+  public init(operation: RecordOperation, revision: Int64) {
+    self.operation = operation
+    self.revision = revision
+  }
+}
+
+/// What became of one entry of a batch, after the engine's reaction (engine section 10).
+public enum EntryResult: Sendable {
+  /// Stored under this tag.
+  case saved(ChangeTag)
+  case deleted
+  /// The server holds another version: merge it, then send again if something local wins.
+  case conflict(Record)
+  /// The server does not know the record; the zone has been fetched since.
+  case unknownItem(CloudError)
+  /// Stays pending with this reason; tried again at `retryAt` (ms since 1970), or when the engine asks next.
+  case postponed(PendingReason, retryAt: Int64?)
+  /// Stays pending with this reason until a new revision or a request of the user.
+  case handedOver(PendingReason, CloudError)
+}
+
+/// Why a change is still pending (tables section 7).
+public enum PendingReason: String, Hashable, Sendable, CaseIterable {
+  case unsent, offline, throttled, quota, signedOut, zoneGone, missingParent, permission, rejected, tooLarge
+  case `internal`, nullKey, schema
+}
+
+/// How a zone was lost.
+public enum ZoneLoss: String, Hashable, Sendable {
+  /// Deleted by a device, or its history was undone: a decision is needed.
+  case deleted
+  /// Erased with the user's cloud data: a decision is needed.
+  case purged
+  /// Keys were reset: created again and refilled without asking.
+  case encryptedDataReset
+}

@@ -1,0 +1,185 @@
+import CSQLite
+
+/// A connection to one SQLite database file.
+///
+/// Confined to one thread at a time: it is not `Sendable`, and SQLite's own mutexes are off (`SQLITE_OPEN_NOMUTEX`).
+/// Only ``interruptHandle`` may be used from elsewhere.
+public final class Connection {
+  public enum Mode: Sendable {
+    /// The file must exist and is not changed.
+    case readOnly
+    /// The file must exist.
+    case readWrite
+    /// The file is created if it does not exist.
+    case create
+  }
+
+  /// SQLite's own handle, for calls that this module does not wrap.
+  public let handle: OpaquePointer
+  public let path: String
+  private var cache: [String: Statement] = [:]
+  private var savepointDepth = 0
+
+  /// Opens a file, or a private database in memory for `:memory:`.
+  ///
+  /// - Parameter busyTimeout: how long a call waits for another connection's lock, in milliseconds.
+  public init(path: String, mode: Mode = .readWrite, busyTimeout: Int32 = 5_000) throws(SQLiteError) {
+    let flags =
+      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+      | (mode == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
+      | (mode == .create ? SQLITE_OPEN_CREATE : 0)
+    var opened: OpaquePointer?
+    let code = sqlite3_open_v2(path, &opened, flags, nil)
+    guard code == SQLITE_OK, let opened else {
+      let error = SQLiteError(opened, code: code)
+      sqlite3_close_v2(opened)
+      throw error
+    }
+    handle = opened
+    self.path = path
+    sqlite3_busy_timeout(handle, busyTimeout)
+  }
+
+  deinit {
+    cache.removeAll()
+    sqlite3_close_v2(handle)
+  }
+
+  // MARK: Statements
+
+  /// Runs one or more statements that return nothing of interest.
+  public func execute(_ sql: String) throws(SQLiteError) {
+    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw SQLiteError(handle, code: code, sql: sql) }
+  }
+
+  /// Compiles one statement that the caller keeps.
+  public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+    try Statement(self, sql)
+  }
+
+  /// The statement for `sql` from this connection's cache, reset and without bindings.
+  ///
+  /// The same text gives the same object: don't use it again while it is being stepped.
+  public func cached(_ sql: String) throws(SQLiteError) -> Statement {
+    if let statement = cache[sql] {
+      statement.reset()
+      return statement
+    }
+    let statement = try Statement(self, sql)
+    cache[sql] = statement
+    return statement
+  }
+
+  /// Finalizes all cached statements, for example before a schema change.
+  public func clearCache() { cache.removeAll() }
+
+  /// Binds `values` to a cached statement and runs it to its end.
+  public func run(_ sql: String, _ values: Value...) throws(SQLiteError) {
+    try cached(sql).run(values)
+  }
+
+  /// The rows of a query, copied.
+  public func rows(_ sql: String, _ values: Value...) throws(SQLiteError) -> [[Value]] {
+    let statement = try cached(sql)
+    defer { statement.reset() }
+    try statement.bind(values)
+    var result: [[Value]] = []
+    while try statement.step() { result.append(statement.row) }
+    return result
+  }
+
+  /// The first column of a query's first row; nil when there is no row.
+  public func scalar(_ sql: String, _ values: Value...) throws(SQLiteError) -> Value? {
+    let statement = try cached(sql)
+    defer { statement.reset() }
+    try statement.bind(values)
+    return try statement.step() ? statement.value(0) : nil
+  }
+
+  // MARK: Transactions
+
+  public enum TransactionKind: String, Sendable {
+    case deferred = "DEFERRED"
+    /// Takes the write lock at once, so that it can't fail half-way for want of it.
+    case immediate = "IMMEDIATE"
+  }
+
+  /// Runs `body` in a transaction, or in a savepoint when one is open already. Rolls back and rethrows if it throws.
+  public func transaction<Result>(
+    _ kind: TransactionKind = .immediate, _ body: () throws -> Result
+  ) throws -> Result {
+    guard !isInTransaction else { return try savepoint(body) }
+    try execute("BEGIN \(kind.rawValue)")
+    do {
+      let result = try body()
+      try execute("COMMIT")
+      return result
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Runs `body` in a savepoint. Rolls back to it and rethrows if it throws.
+  public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    savepointDepth += 1
+    defer { savepointDepth -= 1 }
+    let name = "cairn_savepoint_\(savepointDepth)"
+    try execute("SAVEPOINT \(name)")
+    do {
+      let result = try body()
+      try execute("RELEASE \(name)")
+      return result
+    } catch {
+      // A statement that rolled the whole transaction back took the savepoint with it.
+      if isInTransaction { try execute("ROLLBACK TO \(name); RELEASE \(name)") }
+      throw error
+    }
+  }
+
+  /// Ends the open transaction, if any, without keeping its changes.
+  public func rollBack() {
+    // ROLLBACK fails only when no transaction is open, which is what the caller wants.
+    if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+  }
+
+  public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  // MARK: Facts
+
+  /// Rows changed by the last statement, triggers not counted.
+  public var changes: Int64 { sqlite3_changes64(handle) }
+
+  /// Rows changed since the connection was opened, triggers counted.
+  public var totalChanges: Int64 { sqlite3_total_changes64(handle) }
+
+  public var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+  /// Whether a deferred foreign key of the open transaction is violated at this moment.
+  public var hasDeferredForeignKeyViolations: Bool {
+    var now: Int32 = 0
+    var high: Int32 = 0
+    sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &now, &high, 0)
+    return now != 0
+  }
+
+  /// A number that changes when another connection commits to the file.
+  public func dataVersion() throws(SQLiteError) -> Int64 {
+    guard case .integer(let version)? = try scalar("PRAGMA data_version") else { return 0 }
+    return version
+  }
+
+  // MARK: Interrupting
+
+  /// Lets another thread stop what runs on this connection.
+  public var interruptHandle: InterruptHandle { InterruptHandle(handle) }
+
+  /// Stops a connection's running statement with `SQLITE_INTERRUPT`. Valid as long as the connection.
+  public struct InterruptHandle: @unchecked Sendable {
+    // sqlite3_interrupt is documented as safe to call from another thread.
+    private let handle: OpaquePointer
+    init(_ handle: OpaquePointer) { self.handle = handle }
+    public func interrupt() { sqlite3_interrupt(handle) }
+  }
+}
