@@ -27,7 +27,9 @@ public protocol RecordCategory: AnyObject {
   /// returns (engine section 3). Entries that wait for a time, a parent or a new revision are left out.
   func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch?
 
-  /// Takes what became of a batch. Inside a transaction. A new revision made meanwhile stays pending (engine S4).
+  /// Takes what became of a batch, or of a part of it: the entries given are those whose fate is known; the others
+  /// follow in a later call (after the zone has been fetched). Inside a transaction. A new revision made meanwhile
+  /// stays pending (engine S4).
   func settle(_ batch: OutgoingBatch, _ results: [EntryResult], now: Int64) throws
 
   /// Number of entries that could be sent now and are not in flight.
@@ -71,6 +73,37 @@ public protocol RecordCategory: AnyObject {
   /// The zone is gone on the server, or its history is not to be trusted. Rows stay; tags and confirmations of the
   /// zone are cleared as far as `loss` says. Inside a transaction.
   func zoneLost(_ zone: ZoneID, _ loss: ZoneLoss, now: Int64) throws
+
+  // MARK: With a default
+
+  /// Whether records that a snapshot did not show are looked up and removed; false for a category that keeps its own
+  /// tombstone records (engine section 8). Default: true.
+  var sweepsSnapshots: Bool { get }
+
+  /// Called once when a session begins: what is marked in flight was cut off by a crash and is pending again
+  /// (engine S4). Batches are strictly serial, so ``nextBatch(in:_:)`` may take every mark it meets for such a
+  /// leftover as well. Inside a transaction. Default: nothing.
+  func recoverInFlight() throws
+
+  /// What happens in this category when its zone is lost (engine section 12). Default: ask, but re-create and refill
+  /// after ``ZoneLoss/encryptedDataReset``.
+  func policy(for loss: ZoneLoss) -> ZoneLossPolicy
+
+  /// Carries out the answer to a zone loss as far as it concerns rows: keeps them, removes them, or makes their
+  /// records new ones. Follows ``zoneLost(_:_:now:)``. Inside a transaction. Default: nothing.
+  func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws
+
+  /// This device has deleted the zone: forgets the pending changes in it and returns how many there were (engine S8).
+  /// Inside a transaction. Default: nothing, 0.
+  func abandonChanges(in zone: ZoneID, now: Int64) throws -> Int
+}
+
+extension RecordCategory {
+  public var sweepsSnapshots: Bool { true }
+  public func recoverInFlight() throws {}
+  public func policy(for loss: ZoneLoss) -> ZoneLossPolicy { loss == .encryptedDataReset ? .recreateAndReupload : .ask }
+  public func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws {}
+  public func abandonChanges(in zone: ZoneID, now: Int64) throws -> Int { 0 }
 }
 
 /// How fetched records reach the rows (engine C3).
@@ -151,4 +184,22 @@ public enum ZoneLoss: String, Hashable, Sendable {
   case purged
   /// Keys were reset: created again and refilled without asking.
   case encryptedDataReset
+}
+
+/// What a category wants done when its zone is lost (engine section 12).
+public enum ZoneLossPolicy: Sendable {
+  /// Its changes wait until the user has answered.
+  case ask
+  /// The zone is created again and refilled without asking.
+  case recreateAndReupload
+}
+
+/// The answers to the question that a zone loss raises (engine section 12, tables L11).
+public enum ZoneLossAnswer: String, Hashable, Sendable, CaseIterable {
+  /// Rows stay; nothing is sent or fetched in the zone.
+  case keepLocal
+  /// Rows go; what the zone holds, should it exist again, is fetched.
+  case deleteLocal
+  /// The zone is created unless it is there, and every record is sent again.
+  case recreateAndReupload
 }
