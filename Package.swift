@@ -21,6 +21,13 @@ let package = Package(
     .library(name: "Cairn", targets: ["Cairn"]),
     .executable(name: "cairn", targets: ["CairnCLI"]),
   ],
+  traits: [
+    .trait(
+      name: "Server",
+      description: "The commands that run a server. An app that depends on the library Cairn never needs its libraries."
+    ),
+    .default(enabledTraits: ["Server"]),
+  ],
   targets: [
     // L0: system libraries, module maps only
     .systemLibrary(
@@ -55,10 +62,15 @@ let package = Package(
 
     // L6
     .executableTarget(
-      name: "CairnCLI", dependencies: ["Cairn", "CairnServer"], swiftSettings: strict),
+      name: "CairnCLI",
+      dependencies: [
+        "Cairn", "CairnRecords", "CairnSQLite", .target(name: "CairnServer", condition: .when(traits: ["Server"])),
+      ],
+      swiftSettings: strict),
 
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
+    tests("CairnCLITests", ["CairnCLI"]),
     tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
   ]
 )

@@ -1,1 +1,0 @@
-@main enum CairnCommand { static func main() {} }

@@ -1,0 +1,13 @@
+/// Every subcommand, in the order of `cairn help`. A new command adds its type here.
+enum CommandList {
+  static let all: [any Command.Type] = clientCommands + serverCommands
+
+  private static let clientCommands: [any Command.Type] = []
+
+  #if Server
+    private static let serverCommands: [any Command.Type] = []
+  #else
+    // Built without the package trait `Server`: no server libraries, no server commands.
+    private static let serverCommands: [any Command.Type] = []
+  #endif
+}

@@ -1,0 +1,38 @@
+import Foundation
+
+/// What a command gets from outside: where it writes, the environment, signals, tokens.
+struct CommandContext: Sendable {
+  let output: Output
+  /// Environment variables.
+  let environment: [String: String]
+  let interruption: Interruption
+  /// Reads the first line of standard input; nil at its end.
+  let readInput: @Sendable () -> String?
+
+  /// The tokens of this user.
+  var tokens: TokenStore { TokenStore(environment: environment) }
+
+  /// The token that the command line names: `--token T`, `--token -` (a line of standard input), else `CAIRN_TOKEN`,
+  /// else nil. A token given on the command line comes before the environment's.
+  func givenToken(_ arguments: Arguments) throws -> String? {
+    switch arguments.value("token") {
+    case "-":
+      guard let line = readInput() else {
+        throw CommandError.usage(
+          "--token - found no token on standard input", remedy: "pipe the token into the command")
+      }
+      return try TokenStore.checked(line)
+    case let token?: return try TokenStore.checked(token)
+    case nil: return try environment["CAIRN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }.map(TokenStore.checked)
+    }
+  }
+
+  /// The token for a server: the one given (see ``givenToken(_:)``), else the stored one of `identity`.
+  func token(_ arguments: Arguments, server: String, identity: String) throws -> String {
+    if let given = try givenToken(arguments) { return given }
+    if let stored = try tokens.token(server: server, identity: identity) { return stored }
+    throw CommandError(
+      .failed, "there is no token for \(identity) on \(server)",
+      remedy: "give one with cairn init DB --token T, or in CAIRN_TOKEN")
+  }
+}
