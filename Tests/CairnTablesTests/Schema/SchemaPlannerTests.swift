@@ -1,0 +1,203 @@
+import CairnRecords
+import CairnSQLite
+import Testing
+
+@testable import CairnTables
+
+/// The schema of tables section 8.
+let scenarioSchema = """
+  CREATE TABLE lists(id TEXT NOT NULL PRIMARY KEY, title, color);
+  CREATE TABLE items(id TEXT NOT NULL PRIMARY KEY, list_id TEXT NOT NULL REFERENCES lists ON DELETE CASCADE, title, done, due);
+  CREATE TABLE covers(list_id TEXT NOT NULL PRIMARY KEY REFERENCES lists ON DELETE CASCADE, image BLOB);
+  CREATE TABLE tags(name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE);
+  CREATE TABLE item_tags(item_id TEXT NOT NULL REFERENCES items ON DELETE CASCADE,
+    tag TEXT NOT NULL REFERENCES tags ON DELETE CASCADE ON UPDATE CASCADE, PRIMARY KEY(item_id, tag));
+  CREATE TABLE slots(id TEXT NOT NULL PRIMARY KEY, pos UNIQUE, label);
+  CREATE TABLE notes(id INTEGER PRIMARY KEY, title, body);
+  CREATE TABLE files(id INTEGER PRIMARY KEY, note_id INTEGER REFERENCES notes ON DELETE SET NULL ON UPDATE CASCADE, name);
+  CREATE TABLE labels(id INTEGER PRIMARY KEY, name UNIQUE);
+  CREATE TABLE marks(note_id INTEGER REFERENCES notes ON DELETE CASCADE,
+    label_id INTEGER REFERENCES labels ON DELETE CASCADE, PRIMARY KEY(note_id, label_id));
+  CREATE TABLE employees(id INTEGER PRIMARY KEY, name, boss_id INTEGER REFERENCES employees ON DELETE RESTRICT);
+  """
+
+func memoryDatabase(_ sql: String) throws -> Connection {
+  let connection = try Connection(path: ":memory:", mode: .create)
+  try connection.execute(sql)
+  return connection
+}
+
+func planning(
+  _ sql: String, _ options: SelectionOptions = SelectionOptions(), remembered: [RememberedTable] = [],
+  published: [PublishedTable] = []
+) throws -> PlanningResult {
+  SchemaPlanner.plan(
+    try DatabaseSchema.read(from: memoryDatabase(sql)), options: options, remembered: remembered, published: published)
+}
+
+@Suite("Schema planner")
+struct SchemaPlannerTests {
+  private func plan(_ name: String, _ result: PlanningResult) throws -> TablePlan {
+    try #require(result.plans.first { $0.name == name })
+  }
+
+  @Test("tables 1.2: kinds of keys, key parts, local targets")
+  func keys() throws {
+    let result = try planning(scenarioSchema)
+    #expect(result.problems.isEmpty && result.warnings.isEmpty)
+    let notes = try plan("notes", result)
+    let labels = try plan("labels", result)
+    #expect(notes.isMapped && notes.rowIDAlias == 0 && notes.fieldColumns == [1, 2])
+    #expect(try plan("lists", result).keyKind == .natural)
+    #expect(try plan("covers", result).keyParts == [.reference(table: plan("lists", result).number)])
+    let marks = try plan("marks", result)
+    #expect(marks.keyKind == .composite && marks.fieldColumns == [0, 1])
+    #expect(marks.keyParts == [.reference(table: notes.number), .reference(table: labels.number)])
+    #expect(marks.columns.map(\.localTarget) == [notes.number, labels.number])
+    #expect(marks.columns.map(\.fieldType) == [.reference, .reference])
+    let files = try plan("files", result)
+    #expect(files.columns[1].localTarget == notes.number && files.foreignKeys[0].isTranslated)
+    #expect(try plan("items", result).foreignKeys[0].isTranslated == false)
+    #expect(try plan("employees", result).isSelfReferencing)
+  }
+
+  @Test("tables U4: parents rank before children")
+  func ranks() throws {
+    let result = try planning(scenarioSchema)
+    #expect(Set(result.plans.map(\.rank)).count == result.plans.count)
+    let rank = Dictionary(uniqueKeysWithValues: result.plans.map { ($0.number, $0.rank) })
+    for plan in result.plans {
+      for key in plan.foreignKeys where !key.isSelfReference {
+        let parent = try #require(key.parentNumber)
+        #expect(try #require(rank[parent]) < plan.rank)
+      }
+    }
+  }
+
+  @Test("capture's gate: user triggers, ON UPDATE of keys whose bytes change, ON DELETE actions")
+  func gates() throws {
+    let result = try planning(
+      scenarioSchema + "; CREATE TRIGGER u AFTER INSERT ON slots BEGIN DELETE FROM lists WHERE 0; END;")
+    #expect(try plan("tags", result).writesElsewhere)
+    #expect(try plan("notes", result).writesElsewhere == false)
+    #expect(try plan("notes", result).deletesWriteElsewhere)
+    #expect(try plan("slots", result).writesElsewhere)
+    #expect(try plan("employees", result).deletesWriteElsewhere == false)
+  }
+
+  @Test("tables TS2: every problem of every table in one run")
+  func allProblems() throws {
+    let sql = """
+      CREATE TABLE p(x); CREATE VIRTUAL TABLE f USING fts5(a); CREATE VIEW v AS SELECT 1;
+      CREATE TABLE folders(id INTEGER PRIMARY KEY); CREATE TABLE n(id TEXT PRIMARY KEY, folder_id REFERENCES folders);
+      """
+    let result = try planning(sql, SelectionOptions(tables: ["p", "f", "v", "n", "nots"]))
+    #expect(Set(result.problems.map(\.code)) == [.noPrimaryKey, .virtualTable, .view, .parentNotSynced])
+    #expect(result.plans.isEmpty)
+    #expect(result.usageErrors.map(\.code) == [.noSuchTable])
+    #expect(
+      result.problems.first { $0.code == .parentNotSynced }?.description
+        == "n.folder_id: n.folder_id refers to folders, which is not synced and whose integers differ between devices: "
+        + "sync folders, exclude n, or use --natural-key folders")
+    let natural = try planning(sql, SelectionOptions(tables: ["n"], naturalKeys: ["FOLDERS"]))
+    #expect(natural.problems.isEmpty && natural.plans[0].columns[1].localTarget == nil)
+  }
+
+  @Test("views, shadow tables and Cairn's own tables are left out without a word")
+  func skipped() throws {
+    let result = try planning(
+      "CREATE TABLE t(a PRIMARY KEY); CREATE VIEW v AS SELECT 1; CREATE TABLE cairn_log(x)",
+      SelectionOptions(ownTables: ["cairn_log"]))
+    #expect(result.skipped.sorted() == ["cairn_log", "v"] && result.problems.isEmpty)
+    let foreign = try planning("CREATE TABLE cairn_mine(x PRIMARY KEY)")
+    #expect(foreign.problems.map(\.code) == [.reservedName])
+  }
+
+  @Test("tables TS4: cycles, self references and unique indexes of every sort are accepted")
+  func accepted() throws {
+    let result = try planning(
+      """
+      CREATE TABLE a(id TEXT PRIMARY KEY, b TEXT REFERENCES b(id), me REFERENCES a ON DELETE RESTRICT);
+      CREATE TABLE b(id TEXT PRIMARY KEY, a TEXT REFERENCES a(id), u UNIQUE, ok, g AS (u || 'x'));
+      CREATE UNIQUE INDEX i ON b(lower(u)) WHERE ok = 1; CREATE UNIQUE INDEX j ON b(g);
+      """)
+    #expect(result.problems.isEmpty)
+    #expect(result.plans.allSatisfy { $0.isInCycle })
+    let b = try plan("b", result)
+    #expect(b.generatedColumns == ["g"])
+    #expect(
+      b.uniqueIndexes.map { $0.terms.map(\.key) } == [[.expression("lower(u)")], [.generated("g")], [.column(2)]])
+    #expect(b.uniqueIndexes[0].predicate == "ok = 1")
+  }
+
+  @Test("keyCycle: keys that name each other, until one is natural")
+  func keyCycle() throws {
+    let sql = """
+      CREATE TABLE a(id INTEGER PRIMARY KEY REFERENCES b(id)); CREATE TABLE b(id INTEGER PRIMARY KEY REFERENCES a(id));
+      """
+    let result = try planning(sql)
+    #expect(result.problems.map(\.code) == [.keyCycle] && result.plans.isEmpty)
+    #expect(result.problems[0].remedy == "use --natural-key a")
+    let natural = try planning(sql, SelectionOptions(naturalKeys: ["a"]))
+    #expect(natural.problems.isEmpty)
+    #expect(try plan("a", natural).keyParts == [.value])
+    #expect(try plan("b", natural).keyParts == [.reference(table: plan("a", natural).number)])
+  }
+
+  @Test("parentInvalid: missing tables, columns that are not unique")
+  func parentInvalid() throws {
+    let result = try planning(
+      """
+      CREATE TABLE lists(id TEXT PRIMARY KEY, code, name UNIQUE);
+      CREATE TABLE x(id TEXT PRIMARY KEY, c REFERENCES lists(code));
+      CREATE TABLE y(id TEXT PRIMARY KEY, c REFERENCES nowhere);
+      CREATE TABLE z(id TEXT PRIMARY KEY, c REFERENCES lists(name));
+      """)
+    #expect(result.problems.map(\.table) == ["x", "y"])
+    #expect(result.problems.allSatisfy { $0.code == .parentInvalid })
+    #expect(result.problems[0].reason == "x.c refers to lists(code), which does not exist or is not unique")
+    #expect(result.plans.map(\.name) == ["lists", "z"])
+  }
+
+  @Test("tables TS6: only triggers that write synced tables without asking are warned of, with the clause")
+  func triggerWarnings() throws {
+    let result = try planning(
+      """
+      CREATE TABLE lists(id TEXT PRIMARY KEY); CREATE TABLE items(id TEXT PRIMARY KEY); CREATE TABLE log(x);
+      CREATE TABLE other(id TEXT PRIMARY KEY REFERENCES lists ON DELETE CASCADE);
+      CREATE TRIGGER a AFTER INSERT ON log BEGIN INSERT INTO lists VALUES(1); END;
+      CREATE TRIGGER b AFTER INSERT ON items BEGIN UPDATE OR IGNORE "lists" SET id = 1; END;
+      CREATE TRIGGER c AFTER INSERT ON items WHEN (SELECT applying FROM cairn_state)=0 BEGIN DELETE FROM lists; END;
+      CREATE TRIGGER d AFTER UPDATE OF id ON items BEGIN INSERT INTO log VALUES(1); END;
+      """, SelectionOptions(exclude: ["log", "other"]))
+    #expect(result.warnings.map(\.code) == [.triggerWritesSynced, .excludedTableCascades])
+    #expect(result.warnings[0].message.contains("WHEN (SELECT applying FROM cairn_state) = 0"))
+    #expect(result.warnings[0].message.contains("trigger b "))
+  }
+
+  @Test("rows whose foreign keys point nowhere are counted")
+  func violations() throws {
+    let connection = try memoryDatabase(
+      """
+      PRAGMA foreign_keys = OFF;
+      CREATE TABLE l(id TEXT PRIMARY KEY); CREATE TABLE i(id TEXT PRIMARY KEY, a REFERENCES l, b REFERENCES l);
+      INSERT INTO i VALUES(1, 'x', NULL), (2, 'y', 'z');
+      """)
+    let plans = SchemaPlanner.plan(try DatabaseSchema.read(from: connection)).plans
+    let warnings = try SchemaWarnings.foreignKeyViolations(plans, in: connection)
+    #expect(warnings.map(\.column) == ["a", "b"])
+    #expect(warnings[0].message.hasPrefix("2 rows of i refer through a "))
+  }
+
+  @Test("tables 1.5: field types by declaration")
+  func fieldTypes() throws {
+    let result = try planning(
+      """
+      CREATE TABLE t(id TEXT PRIMARY KEY, a BOOLEAN, b DATETIME, c DECIMAL(9), d, e ANY, f BLOB, g FLOAT, h TIMESTAMP, i INT8)
+      """)
+    #expect(
+      result.plans[0].columns.map(\.fieldType) == [
+        .string, .int64, .string, .double, .string, .string, .bytes, .double, .string, .int64,
+      ])
+  }
+}
