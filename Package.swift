@@ -39,13 +39,14 @@ let package = Package(
     .systemLibrary(
       name: "CMicrohttpd", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
     // L1
     library("CairnSQLite", ["CSQLite"]),
     library("CairnRecords", []),
 
     // L2
-    library("CairnWire", ["CairnRecords"]),
+    library("CairnWire", ["CairnRecords", "CZlib"]),
     library("CairnEngine", ["CairnRecords"]),
     library("CairnServerCore", ["CairnRecords", "CairnSQLite"]),
 
@@ -71,6 +72,7 @@ let package = Package(
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
     tests("CairnCLITests", ["CairnCLI"]),
+    tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
     tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
   ]
 )
