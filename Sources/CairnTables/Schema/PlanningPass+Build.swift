@@ -29,73 +29,68 @@ extension PlanningPass {
 
   private func plan(_ t: Int, wireName: String, _ names: [RememberedColumn]) -> TablePlan {
     let table = tables[t]
-    let plain = table.columns.indices.filter { table.columns[$0].generated == .no }
-    func place(_ column: Int) -> Int? { plain.firstIndex(of: column) }
+    let plain = plainColumns(t)
     let key = table.primaryKey
-    let kind: TablePlan.KeyKind = isMapped[t] ? .mapped : key.count == 1 ? .natural : .composite
     let columns = plain.enumerated().map { i, column in
       self.column(t, column, names[i], isKey: key.contains(column))
     }
-    let keyColumns = key.compactMap(place)
-    let foreignKeys = table.foreignKeys.map { foreignKey(t, $0, place) }
     let hasUserTriggers = table.triggers.contains { !$0.isCairn }
     return TablePlan(
-      number: numbers[t] ?? 0, name: table.name, wireName: wireName, keyKind: kind, columns: columns,
-      generatedColumns: table.columns.filter { $0.generated != .no }.map(\.name), keyColumns: keyColumns,
-      keyParts: keyParts[t],
-      fieldColumns: columns.indices.filter { kind != .mapped || !keyColumns.contains($0) },
-      isWithoutRowID: table.isWithoutRowID, isStrict: table.isStrict, isAutoincrement: table.isAutoincrement,
-      rowIDAlias: table.rowIDAlias.flatMap(place), uniqueIndexes: uniqueIndexes(table, place),
-      foreignKeys: foreignKeys, rank: 0, isInCycle: false,
-      isSelfReferencing: foreignKeys.contains { $0.isSelfReference },
-      writesElsewhere: hasUserTriggers || isUpdatedThrough(t),
-      deletesWriteElsewhere: hasUserTriggers || isDeletedThrough(t))
+      number: numbers[t] ?? 0, name: table.name, wireName: wireName, keyKind: isMapped[t] ? .mapped : .natural,
+      columns: columns, generatedColumns: table.columns.filter { $0.generated != .no }.map(\.name),
+      keyColumns: key.compactMap { plain.firstIndex(of: $0) }, isWithoutRowID: table.isWithoutRowID,
+      isStrict: table.isStrict, rowIDAlias: table.rowIDAlias.flatMap { plain.firstIndex(of: $0) },
+      uniqueIndexes: uniqueIndexes(table, plain), foreignKeys: table.foreignKeys.compactMap { foreignKey(t, $0) },
+      rank: 0, isCyclic: false, writesElsewhere: hasUserTriggers || isUpdatedThrough(t),
+      deletesWriteElsewhere: hasUserTriggers || isDeletedThrough(t), keyParts: keyParts[t],
+      isAutoincrement: table.isAutoincrement)
+  }
+
+  /// The columns of a plan, as indices into the table's.
+  private func plainColumns(_ t: Int) -> [Int] {
+    tables[t].columns.indices.filter { tables[t].columns[$0].generated == .no }
   }
 
   private func column(_ t: Int, _ index: Int, _ names: RememberedColumn, isKey: Bool) -> ColumnPlan {
     let column = tables[t].columns[index]
+    let end = localEnd(t, index)
+    let collation = KeyCollation(column.collation)
     return ColumnPlan(
       name: column.name, wireName: names.wireName, fieldType: names.fieldType, affinity: column.affinity,
-      collation: KeyCollation(column.collation), isNotNull: column.isNotNull, defaultSQL: column.defaultSQL,
-      isKey: isKey, localTarget: localEnd(t, index).flatMap { numbers[$0] },
-      needsTypeofComparison: column.affinity == .blob)
+      collation: collation?.rawValue ?? column.collation, isNotNull: column.isNotNull, defaultSQL: column.defaultSQL,
+      isKey: isKey, localTarget: isKey && end == t ? nil : end.flatMap { numbers[$0] })
   }
 
   // MARK: Keys and indexes
 
-  private func foreignKey(_ t: Int, _ key: SchemaForeignKey, _ place: (Int) -> Int?) -> ForeignKeyPlan {
-    let children = key.columns.compactMap(place)
-    let p = index(key.parentTable)
-    let synced = p.flatMap { isSelected[$0] && match($0)?.suspension == nil ? $0 : nil }
-    var parentIndices: [Int] = []
-    var refersToKey = false
-    if let p {
-      let parent = tables[p]
-      let plain = parent.columns.indices.filter { parent.columns[$0].generated == .no }
-      let parentColumns = key.parentColumns.compactMap { parent.column($0) }
-      refersToKey = parentColumns == parent.primaryKey
-      if synced != nil { parentIndices = parentColumns.compactMap { plain.firstIndex(of: $0) } }
+  /// The plan of a foreign key between synced tables. Keys to or from generated columns need none: their values are
+  /// computed on each device.
+  private func foreignKey(_ t: Int, _ key: SchemaForeignKey) -> ForeignKeyPlan? {
+    guard let p = index(key.parentTable), isSelected[p], match(p)?.suspension == nil, let number = numbers[p] else {
+      return nil
     }
+    let plain = plainColumns(t)
+    let parentPlain = plainColumns(p)
+    let columns = key.columns.compactMap { plain.firstIndex(of: $0) }
+    let parentColumns = key.parentColumns.compactMap { tables[p].column($0) }.compactMap {
+      parentPlain.firstIndex(of: $0)
+    }
+    guard columns.count == key.columns.count, parentColumns.count == columns.count else { return nil }
     return ForeignKeyPlan(
-      columns: children.count == key.columns.count ? children : [],
-      parent: synced.flatMap { numbers[$0] }.map { .synced($0) } ?? .unsynced(key.parentTable),
-      parentColumns: key.parentColumns,
-      parentColumnIndices: parentIndices.count == key.parentColumns.count ? parentIndices : [],
-      refersToKey: refersToKey, onDelete: key.onDelete, onUpdate: key.onUpdate, isDeferred: key.isDeferred,
-      isTranslated: key.columns.contains { localEnd(t, $0) != nil }, isSelfReference: p == t)
+      columns: columns, parent: number, parentColumns: parentColumns, onDelete: key.onDelete, onUpdate: key.onUpdate,
+      isDeferred: key.isDeferred)
   }
 
-  private func uniqueIndexes(_ table: SchemaTable, _ place: (Int) -> Int?) -> [UniqueIndexPlan] {
+  private func uniqueIndexes(_ table: SchemaTable, _ plain: [Int]) -> [UniqueIndexPlan] {
     table.indexes.filter { $0.isUnique && $0.origin != .primaryKey }.map { index in
       let terms = index.terms.map { term -> UniqueIndexPlan.Term in
-        let key: UniqueIndexPlan.Term.Key =
-          switch term.key {
-          case .column(let column):
-            place(column).map { .column($0) } ?? .generated(table.columns[column].name)
-          case .expression(let text): .expression(text)
-          case .rowID: .expression("rowid")
-          }
-        return UniqueIndexPlan.Term(key: key, collation: term.collation)
+        switch term.key {
+        case .column(let column):
+          plain.firstIndex(of: column).map { .column($0, collation: term.collation) }
+            ?? .expression(SQLName.quoted(table.columns[column].name), collation: term.collation)
+        case .expression(let text): .expression(text, collation: term.collation)
+        case .rowID: .expression("rowid", collation: term.collation)
+        }
       }
       return UniqueIndexPlan(name: index.name, terms: terms, predicate: index.predicate)
     }
@@ -124,12 +119,12 @@ extension PlanningPass {
   private func rank(_ plans: inout [TablePlan]) {
     let places = Dictionary(plans.indices.map { (plans[$0].number, $0) }, uniquingKeysWith: { first, _ in first })
     let parents = plans.indices.map { i in
-      Set(plans[i].foreignKeys.compactMap { $0.parentNumber.flatMap { places[$0] } }.filter { $0 != i })
+      Set(plans[i].foreignKeys.compactMap { places[$0.parent] }.filter { $0 != i })
     }
     let ranks = TableRanks(names: plans.map(\.wireName), parents: parents)
     for i in plans.indices {
       plans[i].rank = ranks.ranks[i]
-      plans[i].isInCycle = ranks.isInCycle[i]
+      plans[i].isCyclic = ranks.isInCycle[i] || plans[i].foreignKeys.contains { $0.parent == plans[i].number }
     }
   }
 
@@ -137,8 +132,8 @@ extension PlanningPass {
 
   private func rememberedTable(_ t: Int, wireName: String, _ columns: [RememberedColumn]) -> RememberedTable {
     let table = tables[t]
-    let plain = table.columns.indices.filter { table.columns[$0].generated == .no }
-    let kind: TablePlan.KeyKind = isMapped[t] ? .mapped : table.primaryKey.count == 1 ? .natural : .composite
+    let plain = plainColumns(t)
+    let kind: TablePlan.KeyKind = isMapped[t] ? .mapped : .natural
     let match = match(t)
     var result =
       match?.remembered

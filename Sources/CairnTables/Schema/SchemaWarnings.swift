@@ -48,10 +48,11 @@ public enum SchemaWarnings {
 
   /// Counts rows whose foreign keys point nowhere. Reads every row of every planned table with foreign keys.
   public static func foreignKeyViolations(
-    _ plans: [TablePlan], in connection: Connection
+    _ schema: DatabaseSchema, _ plans: [TablePlan], in connection: Connection
   ) throws(SQLiteError) -> [SchemaWarning] {
     var result: [SchemaWarning] = []
-    for plan in plans where !plan.foreignKeys.isEmpty {
+    for plan in plans {
+      guard let table = schema.table(plan.name), !table.foreignKeys.isEmpty else { continue }
       let violations = try connection.prepare(
         """
         SELECT fkid, count(*) FROM pragma_foreign_key_check(\(SQLName.literal(plan.name)), 'main')
@@ -59,18 +60,18 @@ public enum SchemaWarnings {
         """)
       while try violations.step() {
         // SQLite numbers the keys from the last one declared.
-        let place = plan.foreignKeys.count - 1 - Int(violations.integer(0))
-        guard plan.foreignKeys.indices.contains(place) else { continue }
-        let key = plan.foreignKeys[place]
-        let column = key.columns.first.map { plan.columns[$0].name }
+        let place = table.foreignKeys.count - 1 - Int(violations.integer(0))
+        guard table.foreignKeys.indices.contains(place) else { continue }
+        let key = table.foreignKeys[place]
+        let columns = key.columns.map { table.columns[$0].name }
         let count = violations.integer(1)
-        let parent = "\(key.parentColumns.joined(separator: ", "))"
         result.append(
           SchemaWarning(
-            code: .foreignKeyViolations, table: plan.name, column: column,
+            code: .foreignKeyViolations, table: plan.name, column: columns.first,
             message: """
-              \(count) \(count == 1 ? "row" : "rows") of \(plan.name) refer through \(column ?? parent) to rows that are \
-              not there: they are synced, but wait on devices where the foreign key is enforced
+              \(count) \(count == 1 ? "row" : "rows") of \(plan.name) refer by \(columns.joined(separator: ", ")) to rows \
+              of \(key.parentTable) that are not there: they are synced, but wait on devices where the foreign key is \
+              enforced
               """))
       }
     }

@@ -1,58 +1,49 @@
 import CairnRecords
 import CairnSQLite
 
-/// How the rows of one table are synced: everything that capture, merge and sending need, by index.
+/// How one table is synced: what its key means, how its columns travel, and in which order it is sent and applied.
 ///
-/// Columns are numbered without the generated ones; all indices of columns below are of that numbering.
+/// Columns are referred to by their index in ``columns``; masks, clocks and values are arrays by that index.
 public struct TablePlan: Hashable, Sendable {
-  /// The table's number in this file, fixed when it was first synced.
-  public var number: Int
-  /// The name that it has now.
-  public var name: String
-  /// Its record type (tables 1.3).
-  public var wireName: String
-  public var keyKind: KeyKind
-  /// In declaration order, generated columns left out.
-  public var columns: [ColumnPlan]
-  /// Names of the generated columns: never captured or sent.
-  public var generatedColumns: [String]
-  /// In the order of `PRIMARY KEY(…)`.
-  public var keyColumns: [Int]
-  /// What each of ``keyColumns`` adds to the record name (tables 1.2).
-  public var keyParts: [KeyPart]
-  /// Columns that are fields of the record: all but a mapped key.
-  public var fieldColumns: [Int]
-  public var isWithoutRowID: Bool
-  public var isStrict: Bool
-  public var isAutoincrement: Bool
-  /// The column that is another name of the rowid.
-  public var rowIDAlias: Int?
-  /// Every UNIQUE constraint and unique index, the primary key's own left out.
-  public var uniqueIndexes: [UniqueIndexPlan]
-  /// In declaration order.
-  public var foreignKeys: [ForeignKeyPlan]
-  /// Place in a strict total order of all tables with parents before children (tables U4); the same on devices with
-  /// the same schema, within cycles too.
-  public var rank: Int
-  /// The table is on a cycle of foreign keys through other tables.
-  public var isInCycle: Bool
-  /// A foreign key of the table refers to the table itself.
-  public var isSelfReferencing: Bool
-  /// An insert or update of a row here may write other rows or change this one: by user triggers, or by ON UPDATE
-  /// actions of foreign keys that refer to columns whose bytes may change.
-  public var writesElsewhere: Bool
-  /// A delete of a row here may write rows: by user triggers, or by ON DELETE actions.
-  public var deletesWriteElsewhere: Bool
-
-  /// The kind of the primary key (tables 1.2).
-  public enum KeyKind: String, Hashable, Sendable {
+  /// How a row's key names its record (tables 1.2).
+  public enum KeyKind: Hashable, Sendable {
     /// Each row has a UUID record name and a local integer.
     case mapped
-    /// One column names the record.
+    /// The key's value or values name the record.
     case natural
-    /// Several columns name the record.
-    case composite
   }
+
+  /// Stable number of the table in this file.
+  public var number: Int
+  public var name: String
+  /// Record type on the server (tables 1.3). Fixed when the table is first synced.
+  public var wireName: String
+  public var keyKind: KeyKind
+  /// Every column that is not generated, in the order of the declaration.
+  public var columns: [ColumnPlan]
+  public var generatedColumns: [String]
+  /// Indexes into ``columns``, in the order of `PRIMARY KEY(…)`.
+  public var keyColumns: [Int]
+  public var isWithoutRowID: Bool
+  public var isStrict: Bool
+  /// The column that is SQLite's rowid, as an index into ``columns``.
+  public var rowIDAlias: Int?
+  /// UNIQUE constraints and unique indexes other than the primary key.
+  public var uniqueIndexes: [UniqueIndexPlan]
+  public var foreignKeys: [ForeignKeyPlan]
+  /// Position in the order of sending: parents before children, the same on devices with the same
+  /// tables, within cycles too.
+  public var rank: Int
+  /// Whether rows may depend on rows of the same rank: a self-reference, or a table on a cycle.
+  public var isCyclic: Bool
+  /// Whether writing a row makes SQLite write others: user triggers, or ON UPDATE actions that follow a column that is
+  /// not the primary key (tables T3).
+  public var writesElsewhere: Bool
+  /// Whether deleting a row makes SQLite write others: user triggers, or ON DELETE actions (tables M15).
+  public var deletesWriteElsewhere: Bool
+  /// What each of ``keyColumns`` adds to the record name (tables 1.2).
+  public var keyParts: [KeyPart]
+  public var isAutoincrement: Bool
 
   /// What a key column adds to the record name.
   public enum KeyPart: Hashable, Sendable {
@@ -62,115 +53,123 @@ public struct TablePlan: Hashable, Sendable {
     case reference(table: Int)
   }
 
-  public var isMapped: Bool { keyKind == .mapped }
+  public init(
+    number: Int, name: String, wireName: String, keyKind: KeyKind, columns: [ColumnPlan], generatedColumns: [String],
+    keyColumns: [Int], isWithoutRowID: Bool, isStrict: Bool, rowIDAlias: Int?, uniqueIndexes: [UniqueIndexPlan],
+    foreignKeys: [ForeignKeyPlan], rank: Int, isCyclic: Bool, writesElsewhere: Bool,
+    deletesWriteElsewhere: Bool = true, keyParts: [KeyPart]? = nil, isAutoincrement: Bool = false
+  ) {
+    self.number = number
+    self.name = name
+    self.wireName = wireName
+    self.keyKind = keyKind
+    self.columns = columns
+    self.generatedColumns = generatedColumns
+    self.keyColumns = keyColumns
+    self.isWithoutRowID = isWithoutRowID
+    self.isStrict = isStrict
+    self.rowIDAlias = rowIDAlias
+    self.uniqueIndexes = uniqueIndexes
+    self.foreignKeys = foreignKeys
+    self.rank = rank
+    self.isCyclic = isCyclic
+    self.writesElsewhere = writesElsewhere
+    self.deletesWriteElsewhere = deletesWriteElsewhere
+    self.keyParts =
+      keyParts ?? keyColumns.map { columns[$0].localTarget.map { .reference(table: $0) } ?? .value }
+    self.isAutoincrement = isAutoincrement
+  }
 
-  /// The index of a column by its present name.
-  public func column(_ name: String) -> Int? { columns.firstIndex { SQLName.equal($0.name, name) } }
+  /// Whether a column is a field of the record: every column but a mapped key (tables 1.2).
+  public func isField(_ column: Int) -> Bool { keyKind == .natural || !columns[column].isKey }
 
   /// The index of a column by its wire name.
   public func column(wireName: String) -> Int? { columns.firstIndex { $0.wireName == wireName } }
+
+  /// Whether the key names its record through a parent: then a name is not computed from the row alone.
+  public var isNamedByParent: Bool { keyKind == .natural && keyColumns.contains { columns[$0].localTarget != nil } }
 }
 
-/// How the values of one column travel.
+/// One synced column.
 public struct ColumnPlan: Hashable, Sendable {
   public var name: String
+  /// Field name on the server (tables 1.3). Fixed when the column is first synced.
   public var wireName: String
-  /// Fixed when the column was first synced (tables 1.5).
+  /// Field type on the server (tables 1.5). Fixed with the wire name.
   public var fieldType: FieldType
   public var affinity: Affinity
-  public var collation: KeyCollation
+  /// Collation of comparisons, upper case as SQLite spells it: `BINARY`, `NOCASE`, `RTRIM`.
+  public var collation: String
   public var isNotNull: Bool
-  /// The text of the DEFAULT expression.
+  /// SQL text of the DEFAULT, nil for none.
   public var defaultSQL: String?
   public var isKey: Bool
-  /// The mapped table at the end of the chain of foreign keys that the value comes from; the table itself for a mapped
-  /// key (tables 1.2, *local*).
+  /// The number of the mapped table whose record a value of this column stands for (tables 1.2, "local"); nil for
+  /// plain values. A mapped key column itself is nil.
   public var localTarget: Int?
-  /// Equal values may differ in storage class, as 1 and 1.0 do: a comparison must look at `typeof` too.
-  public var needsTypeofComparison: Bool
-}
 
-/// How SQLite compares a column's texts.
-public enum KeyCollation: Hashable, Sendable {
-  case binary, noCase, rightTrimmed
-  /// Registered by a program.
-  case other(String)
-
-  public init(_ name: String) {
-    self =
-      switch SQLName.folded(name) {
-      case "binary": .binary
-      case "nocase": .noCase
-      case "rtrim": .rightTrimmed
-      default: .other(name)
-      }
+  public init(
+    name: String, wireName: String, fieldType: FieldType, affinity: Affinity, collation: String,
+    isNotNull: Bool, defaultSQL: String?, isKey: Bool, localTarget: Int?
+  ) {
+    self.name = name
+    self.wireName = wireName
+    self.fieldType = fieldType
+    self.affinity = affinity
+    self.collation = collation
+    self.isNotNull = isNotNull
+    self.defaultSQL = defaultSQL
+    self.isKey = isKey
+    self.localTarget = localTarget
   }
 
-  public var name: String {
-    switch self {
-    case .binary: "BINARY"
-    case .noCase: "NOCASE"
-    case .rightTrimmed: "RTRIM"
-    case .other(let name): name
-    }
-  }
+  /// Whether equal numbers may differ in storage class here, so that comparing must look at the class (tables T5).
+  public var keepsStorageClass: Bool { affinity == .blob }
 }
 
-/// A UNIQUE constraint or a unique index.
+/// A unique index other than the primary key.
 public struct UniqueIndexPlan: Hashable, Sendable {
+  public enum Term: Hashable, Sendable {
+    /// Index into ``TablePlan/columns``.
+    case column(Int, collation: String)
+    /// Text of an expression, as written in CREATE INDEX, or the name of a generated column, quoted.
+    case expression(String, collation: String)
+  }
+
   public var name: String
   public var terms: [Term]
-  /// The text after WHERE of a partial index.
+  /// Text of a partial index's WHERE.
   public var predicate: String?
 
-  public struct Term: Hashable, Sendable {
-    public enum Key: Hashable, Sendable {
-      case column(Int)
-      /// A generated column, by name.
-      case generated(String)
-      /// An expression as the user wrote it.
-      case expression(String)
-    }
-    public var key: Key
-    /// The name of the collation of this term.
-    public var collation: String
-  }
-
-  /// Whether every term is a plain column and all rows are covered.
-  public var isPlain: Bool {
-    predicate == nil
-      && terms.allSatisfy { term in
-        if case .column = term.key { true } else { false }
-      }
+  public init(name: String, terms: [Term], predicate: String?) {
+    self.name = name
+    self.terms = terms
+    self.predicate = predicate
   }
 }
 
-/// A foreign key of a synced table.
+/// A foreign key whose parent is a synced table.
 public struct ForeignKeyPlan: Hashable, Sendable {
-  public enum Parent: Hashable, Sendable {
-    /// A synced table, by number.
-    case synced(Int)
-    /// A table that is not synced, by name: its values travel as they are.
-    case unsynced(String)
-  }
-
-  /// The child's columns; empty where one of them is generated.
+  /// Indexes into the child's ``TablePlan/columns``.
   public var columns: [Int]
-  public var parent: Parent
-  /// Names of the parent's columns.
-  public var parentColumns: [String]
-  /// The parent's columns by index; empty where the parent is not synced or one of them is generated.
-  public var parentColumnIndices: [Int]
-  /// The parent's columns are its primary key, in that order.
-  public var refersToKey: Bool
+  /// Number of the parent table.
+  public var parent: Int
+  /// Indexes into the parent's ``TablePlan/columns``, one for each of ``columns``.
+  public var parentColumns: [Int]
   public var onDelete: SchemaForeignKey.Action
   public var onUpdate: SchemaForeignKey.Action
+  /// `DEFERRABLE INITIALLY DEFERRED`.
   public var isDeferred: Bool
-  /// A value of it is an integer of this device only and travels as a reference.
-  public var isTranslated: Bool
-  public var isSelfReference: Bool
 
-  public var parentNumber: Int? {
-    if case .synced(let number) = parent { number } else { nil }
+  public init(
+    columns: [Int], parent: Int, parentColumns: [Int], onDelete: SchemaForeignKey.Action,
+    onUpdate: SchemaForeignKey.Action, isDeferred: Bool = false
+  ) {
+    self.columns = columns
+    self.parent = parent
+    self.parentColumns = parentColumns
+    self.onDelete = onDelete
+    self.onUpdate = onUpdate
+    self.isDeferred = isDeferred
   }
 }
