@@ -56,7 +56,7 @@ let package = Package(
     // L4
     library("CairnClient", ["CairnRecords", "CairnWire", "CairnEngine", "CCurl"]),
     library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd"]),
-    library("CairnTesting", ["CairnRecords", "CairnEngine", "CairnServerCore"]),
+    library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 
     // L5
     library("Cairn", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient"]),
@@ -73,6 +73,7 @@ let package = Package(
     tests("CairnRecordsTests", ["CairnRecords"]),
     tests("CairnCLITests", ["CairnCLI"]),
     tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
+    tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
     tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
   ]
 )

@@ -1,0 +1,137 @@
+import CairnRecords
+
+extension CloudServer {
+  /// One result per name, in order (records/lookup).
+  public func lookup(
+    _ caller: Caller, _ scope: DatabaseScope, in id: ZoneID, _ items: [LookupItem], desiredKeys: [String]? = nil,
+    wantsToken: Bool = false, _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> LookupAnswer {
+    try checkCount(items.count, options)
+    let database = try database(caller, scope)
+    return try read { reader in
+      let zone: StoredZone
+      do { zone = try self.zone(id, caller, database, reader) } catch let error as CloudError {
+        return LookupAnswer(records: items.map { _ in .failure(error) }, token: nil)
+      }
+      let answerID = ZoneID(name: zone.name, owner: caller.recordName)
+      let records = try items.map { item -> Result<Record, CloudError> in
+        guard let row = try reader.record(zone.key, named: item.name), row.isLive else {
+          return .failure(CloudError(.notFound, "Record not found"))
+        }
+        return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, reader))
+      }
+      return LookupAnswer(records: records, token: wantsToken ? caughtUp(zone) : nil)
+    }
+  }
+
+  /// Stores what the operations say and waits until that is durable (records/modify).
+  public func modify(
+    _ caller: Caller, _ scope: DatabaseScope, _ request: ModifyRequest, _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> ModifyAnswer {
+    let outcome = Awaited<Result<ModifyAnswer, CloudError>>()
+    modify(caller, scope, request, options) { outcome.set($0) }
+    return try outcome.wait().get()
+  }
+
+  /// Queues the operations; `completion` is called on the storage's thread once the outcome is durable, or on the
+  /// caller's when the request is refused.
+  public func modify(
+    _ caller: Caller, _ scope: DatabaseScope, _ request: ModifyRequest, _ options: RequestOptions,
+    completion: @escaping @Sendable (Result<ModifyAnswer, CloudError>) -> Void
+  ) {
+    let database: StoredDatabase
+    do {
+      try checkCount(request.operations.count, options)
+      database = try self.database(caller, scope)
+    } catch {
+      return completion(.failure(error))
+    }
+    storage.submit { [self] writer in
+      let answer = try perform(request, caller, scope, database, options, writer)
+      return { completion(.success(answer)) }
+    } failed: { [self] error in
+      // What the job learned about types may be undone with it.
+      memory.withLock { $0.schemas.removeAll() }
+      completion(.failure(CloudServer.cloudError(error)))
+    }
+  }
+
+  /// Runs inside a write job.
+  private func perform(
+    _ request: ModifyRequest, _ caller: Caller, _ scope: DatabaseScope, _ database: StoredDatabase,
+    _ options: RequestOptions, _ writer: any StorageWriter
+  ) throws -> ModifyAnswer {
+    let now = clock.now
+    try pruneIfDue(now, writer)
+    let schemaKey = SchemaKey(container: scope.container, environment: scope.environment)
+    var schema = try schema(schemaKey, writer)
+    var outcomes = [OperationOutcome?](repeating: nil, count: request.operations.count)
+    for (zoneID, indices) in CloudServer.groups(request.operations) {
+      let zone: StoredZone
+      do { zone = try self.zone(zoneID, caller, database, writer) } catch let error as CloudError {
+        for i in indices { outcomes[i] = .failed(request.operations[i].operation.record.id, error) }
+        continue
+      }
+      var work = ZoneModification(
+        server: self, zone: zone, caller: caller, now: now,
+        isAtomic: request.atomic && zone.name != CloudServer.defaultZoneName)
+      try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
+      try work.store(writer)
+      try work.answer(&outcomes, request.desiredKeys, options, writer)
+    }
+    for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
+    memory.withLock { $0.schemas[schemaKey] = schema }
+    var answer = ModifyAnswer(outcomes: outcomes.compactMap { $0 })
+    if let id = request.tokenZone, let zone = try? self.zone(id, caller, database, writer) {
+      // A missing zone has failed its operations already; there is no token to add then.
+      answer.token = caughtUp(zone)
+    }
+    return answer
+  }
+
+  /// The operations of each zone, in their order, by index.
+  private static func groups(_ operations: [IncomingOperation]) -> [(ZoneID, [Int])] {
+    guard let first = operations.first?.operation.record.id.zone else { return [] }
+    if operations.allSatisfy({ $0.operation.record.id.zone == first }) { return [(first, Array(operations.indices))] }
+    var order: [ZoneID] = []
+    var indices: [ZoneID: [Int]] = [:]
+    for (i, operation) in operations.enumerated() {
+      let zone = operation.operation.record.id.zone
+      if indices[zone] == nil { order.append(zone) }
+      indices[zone, default: []].append(i)
+    }
+    return order.map { ($0, indices[$0] ?? []) }
+  }
+
+  private func schema(_ key: SchemaKey, _ reader: any StorageReader) throws -> SchemaMemory {
+    if let known = memory.withLock({ $0.schemas[key] }) { return known }
+    return SchemaMemory(
+      try reader.schema(key.container, key.environment),
+      isLocked: settings.lockedEnvironments.contains(key.environment))
+  }
+
+  // MARK: Retention
+
+  /// Removes old tombstones, a bounded number at a time (web-services section 8, Retention).
+  private func pruneIfDue(_ now: Int64, _ writer: any StorageWriter) throws {
+    let interval = settings.pruningInterval
+    let isDue = memory.withLock { memory in
+      guard memory.lastPruning == .min || now >= memory.lastPruning + interval || now < memory.lastPruning else {
+        return false
+      }
+      memory.lastPruning = now
+      return true
+    }
+    guard isDue else { return }
+    let limit = 10_000
+    if try writer.pruneTombstones(before: now - settings.tombstoneRetention, limit: limit) == limit {
+      memory.withLock { $0.lastPruning = .min }
+    }
+  }
+
+  /// Removes the tombstones that are older than the retention, as every so often a write does.
+  public func pruneTombstones() throws(CloudError) {
+    let before = clock.now - settings.tombstoneRetention
+    _ = try write { try $0.pruneTombstones(before: before, limit: .max) }
+  }
+}

@@ -1,0 +1,77 @@
+import CairnRecords
+
+extension CloudServer {
+  /// The user that a token belongs to, by the SHA-256 of the token. Nil when there is none.
+  public func caller(tokenHash: [UInt8]) throws(CloudError) -> Caller? {
+    try read { try $0.user(tokenHash: tokenHash) }
+  }
+
+  /// The user of that name; nil when there is none.
+  public func user(named name: String) throws(CloudError) -> Caller? {
+    try read { try $0.user(named: name) }
+  }
+}
+
+/// Users of a store, for `cairn user`. Works beside a running server: it begins no epoch and takes no position.
+public struct UserDirectory: Sendable {
+  private let storage: any Storage
+  private let clock: any ServerClock
+  private let randomness: any ServerRandomness
+
+  public init(
+    storage: any Storage, clock: any ServerClock = SystemServerClock(),
+    randomness: any ServerRandomness = SystemServerRandomness()
+  ) {
+    self.storage = storage
+    self.clock = clock
+    self.randomness = randomness
+  }
+
+  /// Adds a user.
+  ///
+  /// - Throws: `exists` when the name is taken, `badRequest` when it is empty or holds control characters.
+  public func add(_ name: String) throws(CloudError) -> Caller {
+    guard !name.isEmpty, name.utf8.count <= 255, name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
+      throw CloudError(.badRequest, "A user name has 1 to 255 bytes and no control characters")
+    }
+    let recordName = randomness.userRecordName()
+    let now = clock.now
+    return try write { writer in
+      guard try writer.user(named: name) == nil else { throw CloudError(.exists, "User '\(name)' exists") }
+      return try writer.addUser(name: name, recordName: recordName, created: now)
+    }
+  }
+
+  /// All users, by name.
+  public func list() throws(CloudError) -> [Caller] {
+    do { return try storage.read { try $0.users() } } catch { throw CloudServer.cloudError(error) }
+  }
+
+  /// Removes a user with tokens and data. Throws `notFound` when there is none of that name.
+  public func remove(_ name: String) throws(CloudError) {
+    try write { try $0.removeUser(UserDirectory.existing(name, $0).key) }
+  }
+
+  /// Lets the holder of the token with this SHA-256 act as the user.
+  ///
+  /// - Parameter replacing: whether the user's earlier tokens end.
+  public func addToken(hash: [UInt8], for name: String, replacing: Bool = false) throws(CloudError) {
+    let now = clock.now
+    try write { writer in
+      let user = try UserDirectory.existing(name, writer)
+      if replacing { try writer.removeTokens(of: user.key) }
+      try writer.addToken(hash: hash, user: user.key, created: now)
+    }
+  }
+
+  private static func existing(_ name: String, _ reader: any StorageReader) throws -> Caller {
+    guard let user = try reader.user(named: name) else { throw CloudError(.notFound, "There is no user '\(name)'") }
+    return user
+  }
+
+  private func write<Result: Sendable>(
+    _ body: @escaping @Sendable (any StorageWriter) throws -> Result
+  ) throws(CloudError) -> Result {
+    try CloudServer.write(storage, body)
+  }
+}

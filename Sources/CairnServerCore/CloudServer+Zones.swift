@@ -1,0 +1,134 @@
+import CairnRecords
+
+/// A zone as answers show it.
+public struct ZoneAnswer: Hashable, Sendable {
+  public var id: ZoneID
+  /// The token of a reader that has read the whole zone; nil for a zone without feed.
+  public var token: ChangeToken?
+  /// Whether requests in it are atomic; the default zone's are not.
+  public var atomic: Bool
+  public var isDeleted: Bool
+
+  public init(id: ZoneID, token: ChangeToken?, atomic: Bool, isDeleted: Bool = false) {
+    self.id = id
+    self.token = token
+    self.atomic = atomic
+    self.isDeleted = isDeleted
+  }
+}
+
+/// One element of a zones/modify request.
+public enum ZoneOperation: Hashable, Sendable {
+  case create(ZoneID)
+  case delete(ZoneID)
+
+  public var id: ZoneID {
+    switch self {
+    case .create(let id), .delete(let id): id
+    }
+  }
+}
+
+extension CloudServer {
+  /// All live zones, the default zone included (zones/list).
+  public func zones(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [ZoneAnswer] {
+    let database = try database(caller, scope)
+    return try read { reader in
+      try reader.zones(database.key, after: -1, limit: .max).filter { !$0.isDeleted }
+        .sorted { $0.name < $1.name }.map { answer($0, caller) }
+    }
+  }
+
+  /// One result per zone (zones/lookup).
+  public func lookupZones(
+    _ caller: Caller, _ scope: DatabaseScope, _ ids: [ZoneID], _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> [Result<ZoneAnswer, CloudError>] {
+    try checkCount(ids.count, options)
+    let database = try database(caller, scope)
+    return try read { reader in
+      try ids.map { id in
+        do { return .success(answer(try zone(id, caller, database, reader), caller)) } catch let error as CloudError {
+          return .failure(error)
+        }
+      }
+    }
+  }
+
+  /// One result per operation, in order, each on its own (zones/modify). Web-services section 10.
+  public func modifyZones(
+    _ caller: Caller, _ scope: DatabaseScope, _ operations: [ZoneOperation],
+    _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> [Result<ZoneAnswer, CloudError>] {
+    try checkCount(operations.count, options)
+    guard Set(operations.map(\.id.name)).count == operations.count else {
+      throw CloudError(.badRequest, "A request may name a zone only once")
+    }
+    let database = try database(caller, scope)
+    return try write { [self] writer in
+      try operations.map { operation in
+        do {
+          switch operation {
+          case .create(let id): return .success(try createZone(id, caller, database, writer))
+          case .delete(let id): return .success(try deleteZone(id, caller, database, writer))
+          }
+        } catch let error as CloudError {
+          return .failure(error)
+        }
+      }
+    }
+  }
+
+  private func createZone(
+    _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ writer: any StorageWriter
+  ) throws -> ZoneAnswer {
+    guard CloudServer.owns(caller, id) else {
+      throw CloudError(.accessDenied, "Zone '\(id.name)' belongs to another user")
+    }
+    if let present = try writer.zone(database.key, named: id.name) {
+      if !present.isDeleted { return answer(present, caller) }
+      try writer.removeZone(present.key)
+    }
+    guard CloudServer.isValidName(id.name) else { throw CloudError(.badRequest, "'\(id.name)' is no valid zone name") }
+    let zone = try writer.addZone(
+      database.key, name: id.name, incarnation: newIncarnation(), position: try writer.takePosition())
+    return answer(zone, caller)
+  }
+
+  private func deleteZone(
+    _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ writer: any StorageWriter
+  ) throws -> ZoneAnswer {
+    guard id.name != CloudServer.defaultZoneName else {
+      throw CloudError(.badRequest, "The default zone cannot be deleted")
+    }
+    let zone = try zone(id, caller, database, writer)
+    try writer.markZoneDeleted(zone.key, position: try writer.takePosition())
+    return ZoneAnswer(id: ZoneID(name: zone.name, owner: caller.recordName), token: nil, atomic: true, isDeleted: true)
+  }
+
+  func answer(_ zone: StoredZone, _ caller: Caller) -> ZoneAnswer {
+    let isDefault = zone.name == CloudServer.defaultZoneName
+    let hasFeed = !isDefault || settings.defaultZoneHasFeed
+    return ZoneAnswer(
+      id: ZoneID(name: zone.name, owner: caller.recordName), token: hasFeed ? caughtUp(zone) : nil,
+      atomic: !isDefault, isDeleted: zone.isDeleted)
+  }
+
+  /// The token of a reader that has read the whole zone.
+  func caughtUp(_ zone: StoredZone) -> ChangeToken {
+    FeedToken(.zone, epochs: epochs, incarnation: zone.incarnation, position: zone.position).changeToken
+  }
+
+  func checkCount(_ count: Int, _ options: RequestOptions) throws(CloudError) {
+    let limit = requestLimit(options)
+    guard count <= limit else {
+      throw CloudError(.badRequest, "A request may hold \(limit) entries, this one holds \(count)")
+    }
+  }
+
+  /// ASCII without control characters, 1 to 255 bytes, no `_` in front.
+  static func isValidName(_ name: String) -> Bool {
+    let bytes = name.utf8
+    return (1...255).contains(bytes.count) && bytes.first != UInt8(ascii: "_")
+      && bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7f }
+  }
+}

@@ -1,0 +1,180 @@
+import CairnRecords
+import Synchronization
+
+/// The record server without HTTP: what the requests of web-services mean, over a ``Storage``.
+///
+/// All calls may be made from any thread and block until the answer is there, except those that take a completion.
+/// Errors are ``CloudError``s of the codes of web-services section 4; an expired token is `changeTokenExpired` with its
+/// cause, which the HTTP layer spells as each client understands it.
+///
+/// Invariants:
+/// 1. Whatever was answered as stored is durable.
+/// 2. Every stored change of a record takes a new position; tag and token derive from positions and epochs alone.
+public final class CloudServer: Sendable {
+  public let settings: ServerSettings
+  let storage: any Storage
+  let clock: any ServerClock
+  let randomness: any ServerRandomness
+  let epochs: Epochs
+
+  /// What is remembered of the store, guarded by the mutex. Only caches: losing it costs time.
+  struct Memory: Sendable {
+    var databases: [DatabaseKey: StoredDatabase] = [:]
+    var schemas: [SchemaKey: SchemaMemory] = [:]
+    var userNames: [Int64: String] = [:]
+    var lastPruning: Int64 = .min
+  }
+
+  struct DatabaseKey: Hashable, Sendable {
+    var user: Int64
+    var scope: DatabaseScope
+  }
+
+  struct SchemaKey: Hashable, Sendable {
+    var container: String
+    var environment: ServerEnvironment
+  }
+
+  let memory = Mutex(Memory())
+
+  static let defaultZoneName = "_defaultZone"
+
+  /// Starts a server on a store and with it a new epoch (web-services section 8).
+  public init(
+    storage: any Storage, clock: any ServerClock = SystemServerClock(),
+    randomness: any ServerRandomness = SystemServerRandomness(), settings: ServerSettings = ServerSettings()
+  ) throws(CloudError) {
+    self.storage = storage
+    self.clock = clock
+    self.randomness = randomness
+    self.settings = settings
+    let name = UInt32(truncatingIfNeeded: randomness.next() >> 33)
+    epochs = try CloudServer.write(storage) { writer in
+      let begun = Epochs(try writer.epochs()).beginning(name, at: try writer.currentPosition())
+      try writer.replaceEpochs(begun.all)
+      return begun
+    }
+  }
+
+  /// Finishes queued writes and closes the store.
+  public func close() { storage.close() }
+
+  // MARK: Store access
+
+  func read<Result>(_ body: (any StorageReader) throws -> Result) throws(CloudError) -> Result {
+    do { return try storage.read(body) } catch { throw CloudServer.cloudError(error) }
+  }
+
+  func write<Result: Sendable>(
+    _ body: @escaping @Sendable (any StorageWriter) throws -> Result
+  ) throws(CloudError) -> Result {
+    try CloudServer.write(storage, body)
+  }
+
+  /// Runs a write and waits until it is durable.
+  static func write<Result: Sendable>(
+    _ storage: any Storage, _ body: @escaping @Sendable (any StorageWriter) throws -> Result
+  ) throws(CloudError) -> Result {
+    let outcome = Awaited<Swift.Result<Result, CloudError>>()
+    storage.submit {
+      let result = try body($0)
+      return { outcome.set(.success(result)) }
+    } failed: {
+      outcome.set(.failure(cloudError($0)))
+    }
+    return try outcome.wait().get()
+  }
+
+  static func cloudError(_ error: any Error) -> CloudError {
+    switch error {
+    case let error as CloudError: error
+    case let error as StorageFailure where error.isTemporary: CloudError(.tryAgainLater, error.reason, retryAfter: 1)
+    default: CloudError(.internalError, "\(error)")
+    }
+  }
+
+  // MARK: Databases and zones
+
+  /// The caller's database, made with its default zone when it is used first.
+  func database(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> StoredDatabase {
+    guard scope.kind == .private else {
+      throw CloudError(.badRequest, "The \(scope.kind.rawValue) database is not served yet")
+    }
+    let key = DatabaseKey(user: caller.key, scope: scope)
+    if let known = memory.withLock({ $0.databases[key] }) { return known }
+    let stored = try read { try $0.database(caller.key, scope) }
+    let database: StoredDatabase
+    if let stored {
+      database = stored
+    } else {
+      let incarnations = (newIncarnation(), newIncarnation())
+      database = try write { writer in
+        if let stored = try writer.database(caller.key, scope) { return stored }
+        let database = try writer.addDatabase(caller.key, scope, incarnation: incarnations.0)
+        _ = try writer.addZone(
+          database.key, name: CloudServer.defaultZoneName, incarnation: incarnations.1,
+          position: try writer.takePosition())
+        return database
+      }
+    }
+    memory.withLock { $0.databases[key] = database }
+    return database
+  }
+
+  func newIncarnation() -> Int64 { Int64(bitPattern: randomness.next()) }
+
+  /// The live zone that a request names.
+  func zone(
+    _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ reader: any StorageReader
+  ) throws -> StoredZone {
+    guard CloudServer.owns(caller, id), let zone = try reader.zone(database.key, named: id.name), !zone.isDeleted else {
+      throw CloudError(.zoneNotFound, "Zone '\(id.name)' does not exist")
+    }
+    return zone
+  }
+
+  /// Whether the zone's owner is the caller, by name or by one of the words for it.
+  static func owns(_ caller: Caller, _ id: ZoneID) -> Bool {
+    id.owner == caller.recordName || id.owner == ZoneID.currentOwner || id.owner == "__defaultOwner__"
+      || id.owner.isEmpty
+  }
+
+  /// The lesser of what the client asked for, what the server gives and what `page=N` raised that to.
+  func pageLimit(_ requested: Int?, _ options: RequestOptions) -> Int {
+    let most = requestLimit(options)
+    guard let requested, requested > 0 else { return most }
+    return min(requested, most)
+  }
+
+  /// Operations and look-ups per request.
+  func requestLimit(_ options: RequestOptions) -> Int {
+    guard let page = options.page, page > 0 else { return settings.entriesPerRequest }
+    return min(page, settings.announcedMaximum)
+  }
+
+  // MARK: Records as answers
+
+  /// A stored row as the client sees it.
+  func record(
+    _ row: StoredRecord, in zone: ZoneID, fields: Fields, _ reader: any StorageReader
+  ) throws -> Record {
+    Record(
+      id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position), fields: fields,
+      created: RecordStamp(timestamp: row.created, userRecordName: try userName(row.createdBy, reader)),
+      modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, reader)),
+      parent: row.parent)
+  }
+
+  func record(
+    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ reader: any StorageReader
+  ) throws -> Record {
+    try record(row, in: zone, fields: FieldBlob.decode(row.fields, keys: keys), reader)
+  }
+
+  func userName(_ key: Int64, _ reader: any StorageReader) throws -> String? {
+    if let name = memory.withLock({ $0.userNames[key] }) { return name }
+    guard let user = try reader.user(key: key) else { return nil }
+    memory.withLock { $0.userNames[key] = user.recordName }
+    return user.recordName
+  }
+}

@@ -1,0 +1,63 @@
+import CairnRecords
+
+/// A records/modify request.
+public struct ModifyRequest: Sendable {
+  public var operations: [IncomingOperation]
+  public var atomic: Bool
+  /// Names of the fields that answers carry; nil for all.
+  public var desiredKeys: [String]?
+  /// The zone whose token the answer carries (`getCurrentSyncToken`).
+  public var tokenZone: ZoneID?
+
+  public init(
+    operations: [IncomingOperation], atomic: Bool = true, desiredKeys: [String]? = nil, tokenZone: ZoneID? = nil
+  ) {
+    self.operations = operations
+    self.atomic = atomic
+    self.desiredKeys = desiredKeys
+    self.tokenZone = tokenZone
+  }
+}
+
+/// One operation as it came in.
+///
+/// An empty record name means that the client sent none, an empty record type likewise.
+public struct IncomingOperation: Sendable {
+  public var operation: RecordOperation
+  /// Fields that came without a type, whose value was read by its looks (web-services section 7, rule 3).
+  public var untypedFields: [String]
+  /// What is wrong with the operation already; it fails with this.
+  public var failure: CloudError?
+
+  public init(_ operation: RecordOperation, untypedFields: [String] = [], failure: CloudError? = nil) {
+    self.operation = operation
+    self.untypedFields = untypedFields
+    self.failure = failure
+  }
+}
+
+/// The answer to a modify or lookup request.
+public struct ModifyAnswer: Sendable {
+  /// One per operation, in order.
+  public var outcomes: [OperationOutcome]
+  public var token: ChangeToken?
+}
+
+/// The answer to a lookup.
+public struct LookupAnswer: Sendable {
+  /// One per name, in order.
+  public var records: [Result<Record, CloudError>]
+  public var token: ChangeToken?
+}
+
+/// One record that a lookup asks for.
+public struct LookupItem: Sendable {
+  public var name: String
+  /// Overrides the request's fields; nil for those.
+  public var desiredKeys: [String]?
+
+  public init(name: String, desiredKeys: [String]? = nil) {
+    self.name = name
+    self.desiredKeys = desiredKeys
+  }
+}

@@ -1,0 +1,173 @@
+import CairnRecords
+
+/// The types of the fields of one container and environment, learned from writes (web-services section 7).
+struct SchemaMemory: Sendable {
+  /// A field's type: of its value, or of its list's elements.
+  struct Kind: Hashable, Sendable {
+    var type: FieldType
+    var isList: Bool
+
+    var name: String { type.rawValue + (isList ? "_LIST" : "") }
+
+    init(_ type: FieldType, isList: Bool = false) {
+      self.type = type
+      self.isList = isList
+    }
+
+    init?(name: String) {
+      let isList = name.hasSuffix("_LIST")
+      guard let type = FieldType(rawValue: isList ? String(name.dropLast(5)) : name) else { return nil }
+      self.init(type, isList: isList)
+    }
+  }
+
+  private struct Known {
+    var kind: Kind
+    var isFirm: Bool
+  }
+
+  private var types: [String: [String: Known]] = [:]
+  /// What changed since the memory was loaded or ``takeChanges()`` was called.
+  private var changes: [StoredSchemaField] = []
+  let isLocked: Bool
+
+  init(_ stored: [StoredSchemaField], isLocked: Bool) {
+    self.isLocked = isLocked
+    for field in stored {
+      if field.field.isEmpty {
+        types[field.recordType, default: [:]] = types[field.recordType] ?? [:]
+      } else if let kind = Kind(name: field.kind) {
+        types[field.recordType, default: [:]][field.field] = Known(kind: kind, isFirm: field.isFirm)
+      }
+    }
+  }
+
+  mutating func takeChanges() -> [StoredSchemaField] {
+    defer { changes = [] }
+    return changes
+  }
+
+  /// Reads every field as its known type and learns the unknown ones.
+  ///
+  /// - Parameter untyped: names of the fields that came without a type.
+  /// - Throws: `badRequest` naming field and both types.
+  mutating func admit(_ fields: inout Fields, of recordType: String, untyped: [String]) throws(CloudError) {
+    if types[recordType] == nil {
+      guard !isLocked else { throw CloudError(.badRequest, "Unknown record type '\(recordType)' in a locked schema") }
+      types[recordType] = [:]
+      changes.append(StoredSchemaField(recordType: recordType, field: "", kind: "", isFirm: true))
+    }
+    for i in fields.indices {
+      guard let value = fields[i].value else { continue }
+      let name = fields[i].name
+      let isTyped = untyped.isEmpty || !untyped.contains(name)
+      if let read = try admit(value, name, of: recordType, isTyped: isTyped) { fields.set(name, read) }
+    }
+  }
+
+  /// The value under another type, or nil when it stays as it is.
+  private mutating func admit(
+    _ value: FieldValue, _ field: String, of recordType: String, isTyped: Bool
+  ) throws(CloudError) -> FieldValue? {
+    let kind = value.kind
+    guard let known = types[recordType]?[field] else {
+      if !isTyped, value.isEmptyList { return nil }
+      guard !isLocked else {
+        throw CloudError(.badRequest, "Unknown field '\(field)' of '\(recordType)' in a locked schema")
+      }
+      learn(kind, isFirm: isTyped, field, recordType)
+      return nil
+    }
+    if isTyped {
+      if known.kind == kind {
+        if !known.isFirm { learn(kind, isFirm: true, field, recordType) }
+        return nil
+      }
+      guard !known.isFirm, SchemaMemory.yields(known.kind, to: kind) else { throw mismatch(field, kind, known.kind) }
+      learn(kind, isFirm: true, field, recordType)
+      return nil
+    }
+    if known.kind == kind { return nil }
+    if !known.isFirm, known.kind.type == .int64, kind == Kind(.double, isList: known.kind.isList) {
+      learn(kind, isFirm: false, field, recordType)
+      return nil
+    }
+    guard let read = value.read(as: known.kind) else { throw mismatch(field, kind, known.kind) }
+    return read
+  }
+
+  private mutating func learn(_ kind: Kind, isFirm: Bool, _ field: String, _ recordType: String) {
+    types[recordType]?[field] = Known(kind: kind, isFirm: isFirm)
+    changes.append(StoredSchemaField(recordType: recordType, field: field, kind: kind.name, isFirm: isFirm))
+  }
+
+  /// Whether a provisional type gives way to an explicit one (rule 4): only where stored values can be read so.
+  private static func yields(_ known: Kind, to kind: Kind) -> Bool {
+    guard known.isList == kind.isList else { return false }
+    return switch (known.type, kind.type) {
+    case (.string, .bytes), (.string, .encryptedBytes), (.int64, .double), (.int64, .timestamp), (.double, .timestamp):
+      true
+    default: false
+    }
+  }
+
+  /// The type under which a stored value is answered: a provisional type may have given way since it was stored.
+  func current(_ value: FieldValue, _ field: String, of recordType: String) -> FieldValue? {
+    guard let known = types[recordType]?[field], known.kind != value.kind else { return nil }
+    return value.read(as: known.kind)
+  }
+
+  private func mismatch(_ field: String, _ given: Kind, _ known: Kind) -> CloudError {
+    CloudError(.badRequest, "Field '\(field)' is of type \(known.name), not \(given.name)")
+  }
+}
+
+extension FieldValue {
+  var kind: SchemaMemory.Kind {
+    switch self {
+    case .string: .init(.string)
+    case .int64: .init(.int64)
+    case .double: .init(.double)
+    case .bytes: .init(.bytes)
+    case .timestamp: .init(.timestamp)
+    case .reference: .init(.reference)
+    case .asset: .init(.asset)
+    case .location: .init(.location)
+    case .list(let type, _): .init(type, isList: true)
+    // ENCRYPTED_BYTES is BYTES that the client marked; other encrypted values keep their own type.
+    case .encrypted(let inner):
+      if case .bytes = inner { .init(.encryptedBytes) } else { inner.kind }
+    }
+  }
+
+  var isEmptyList: Bool {
+    if case .list(_, let elements) = self { elements.isEmpty } else { false }
+  }
+
+  /// The value as another type, as JSON would be read under it; nil when it does not fit.
+  func read(as kind: SchemaMemory.Kind) -> FieldValue? {
+    if kind.isList {
+      guard case .list(_, let elements) = self else { return nil }
+      var read: [FieldValue] = []
+      read.reserveCapacity(elements.count)
+      for element in elements {
+        let element = element.kind.type == kind.type ? element : element.read(as: .init(kind.type))
+        guard let element else { return nil }
+        read.append(element)
+      }
+      return .list(kind.type, read)
+    }
+    switch (self, kind.type) {
+    case (.encrypted(let inner), _):
+      if kind.type == .encryptedBytes { return inner.read(as: .init(.bytes)).map { .encrypted($0) } }
+      return inner.read(as: kind).map { .encrypted($0) }
+    case (.string(let text), .bytes): return Base64.decode(text).map { .bytes($0) }
+    case (.string(let text), .encryptedBytes): return Base64.decode(text).map { .encrypted(.bytes($0)) }
+    case (.bytes, .encryptedBytes): return .encrypted(self)
+    case (.int64(let integer), .double): return .double(Double(integer))
+    case (.int64(let integer), .timestamp): return .timestamp(Double(integer))
+    case (.double(let real), .timestamp): return .timestamp(real)
+    default: return self.kind == kind ? self : nil
+    }
+  }
+}

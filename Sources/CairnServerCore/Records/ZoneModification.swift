@@ -1,0 +1,252 @@
+import CairnRecords
+
+/// The operations of one request in one zone: judged first, stored then (web-services section 5).
+///
+/// Invariant: nothing is written before every operation has been judged, so an atomic request that fails has written
+/// nothing.
+struct ZoneModification {
+  /// One operation on its way.
+  struct Step {
+    var index: Int
+    var incoming: IncomingOperation
+    var name: String
+    /// The row of that name, live or a tombstone.
+    var before: StoredRecord?
+    /// The record's fields after the request; nil for a delete.
+    var fields: Fields?
+    var type = ""
+    var parent: String?
+    var references: [StoredReference] = []
+    var failure: CloudError?
+    /// A forced delete of what is not there.
+    var isNothing = false
+    var after: StoredRecord?
+
+    var kind: RecordOperation.Kind { incoming.operation.kind }
+    var isSave: Bool { failure == nil && !kind.isDelete }
+    var isDelete: Bool { failure == nil && kind.isDelete && !isNothing }
+    var live: StoredRecord? { before.flatMap { $0.isLive ? $0 : nil } }
+  }
+
+  let server: CloudServer
+  let zone: StoredZone
+  let caller: Caller
+  let now: Int64
+  let isAtomic: Bool
+  var steps: [Step] = []
+  /// Records that go with their target (`DELETE_SELF`), in the order of discovery.
+  var cascade: [StoredRecord] = []
+
+  init(server: CloudServer, zone: StoredZone, caller: Caller, now: Int64, isAtomic: Bool) {
+    self.server = server
+    self.zone = zone
+    self.caller = caller
+    self.now = now
+    self.isAtomic = isAtomic
+  }
+
+  // MARK: Judging
+
+  mutating func plan(
+    _ operations: [(Int, IncomingOperation)], _ schema: inout SchemaMemory, _ reader: any StorageReader
+  ) throws {
+    let schemaBefore = schema
+    var names = Set<String>(minimumCapacity: operations.count)
+    steps.reserveCapacity(operations.count)
+    for (index, incoming) in operations {
+      var name = incoming.operation.record.id.name
+      if name.isEmpty { name = server.randomness.recordName() }
+      guard names.insert(name).inserted else {
+        throw CloudError(.badRequest, "Record '\(name)' occurs more than once in the request")
+      }
+      var step = Step(index: index, incoming: incoming, name: name)
+      let before = schema
+      do { try judge(&step, &schema, reader) } catch let error as CloudError {
+        step.failure = error
+        schema = before
+      }
+      steps.append(step)
+    }
+    if !(isAtomic && hasFailure) { try judgeReferences(reader) }
+    if isAtomic, hasFailure {
+      schema = schemaBefore
+      failAll()
+    }
+  }
+
+  private var hasFailure: Bool { steps.contains { $0.failure != nil } }
+
+  private mutating func failAll() {
+    for i in steps.indices where steps[i].failure == nil {
+      steps[i].failure = CloudError(.atomicError, "Another operation of this atomic request failed")
+    }
+    cascade = []
+  }
+
+  /// One cell of the table in web-services section 5.
+  private func judge(_ step: inout Step, _ schema: inout SchemaMemory, _ reader: any StorageReader) throws {
+    if let failure = step.incoming.failure { throw failure }
+    guard CloudServer.isValidName(step.name) else {
+      throw CloudError(.badRequest, "'\(step.name)' is no valid record name")
+    }
+    step.before = try reader.record(zone.key, named: step.name)
+    try judgePresence(&step)
+    guard !step.kind.isDelete else { return }
+    let record = step.incoming.operation.record
+    step.type = try type(of: step)
+    var fields = record.fields
+    try schema.admit(&fields, of: step.type, untyped: step.incoming.untypedFields)
+    try merge(&fields, &step)
+    step.references = try references(fields, step)
+    step.fields = fields
+    let encoded = FieldBlob.encode(fields)
+    guard encoded.count <= server.settings.bytesPerRecord else {
+      throw CloudError(
+        .badRequest, "The record has \(encoded.count) bytes, \(server.settings.bytesPerRecord) are allowed")
+    }
+    step.after = StoredRecord(
+      name: step.name, position: 0, type: step.type, created: step.live?.created ?? now,
+      createdBy: step.live?.createdBy ?? caller.key, modified: now, modifiedBy: caller.key, parent: step.parent,
+      hasReferences: !step.references.isEmpty, fields: encoded)
+  }
+
+  private func judgePresence(_ step: inout Step) throws {
+    let tag = step.incoming.operation.record.changeTag
+    guard let live = step.live else {
+      switch step.kind {
+      case .create, .forceUpdate, .forceReplace: return
+      case .forceDelete: step.isNothing = true
+      case .update, .replace, .delete:
+        throw CloudError(
+          .notFound, tag == nil ? "Record not found" : "recordChangeTag specified, but record not found")
+      }
+      return
+    }
+    switch step.kind {
+    case .create: throw CloudError(.conflict, "record to insert already exists")
+    case .forceUpdate, .forceReplace, .forceDelete: return
+    case .delete where tag == nil: return
+    case .update, .replace, .delete:
+      guard tag == server.epochs.tag(live.position) else {
+        throw CloudError(.conflict, "client oplock error updating record")
+      }
+    }
+  }
+
+  private func type(of step: Step) throws -> String {
+    let given = step.incoming.operation.record.type
+    if given.isEmpty {
+      switch step.kind {
+      case .create, .forceUpdate, .forceReplace:
+        throw CloudError(.badRequest, "\(step.kind.rawValue) needs a recordType")
+      default: break
+      }
+    }
+    guard let live = step.live else { return given }
+    guard given.isEmpty || given == live.type else {
+      throw CloudError(.badRequest, "Record '\(step.name)' is of type '\(live.type)', which cannot become '\(given)'")
+    }
+    return live.type
+  }
+
+  /// Updates keep what the request leaves out; everything else starts from nothing. Nulls are not kept.
+  private func merge(_ fields: inout Fields, _ step: inout Step) throws {
+    step.parent = step.incoming.operation.record.parent
+    switch step.kind {
+    case .update, .forceUpdate:
+      if let live = step.live {
+        step.parent = step.parent ?? live.parent
+        var merged = try FieldBlob.decode(live.fields)
+        for field in fields { merged.set(field.name, field.value) }
+        fields = merged
+      }
+    default: break
+    }
+    if fields.contains(where: { $0.value == nil }) {
+      fields = Fields(uniqueFields: fields.storage.filter { $0.value != nil })
+    }
+  }
+
+  /// The references that the server enforces, those of the fields and the parent.
+  private func references(_ fields: Fields, _ step: Step) throws -> [StoredReference] {
+    var found: [StoredReference] = []
+    func add(_ value: FieldValue, _ field: String) throws {
+      switch value {
+      case .reference(let reference) where reference.action != .none:
+        if let other = reference.zone, other.name != zone.name || !CloudServer.owns(caller, other) {
+          throw CloudError(
+            .badRequest, "Field '\(field)' refers to another zone, which only action NONE may do")
+        }
+        found.append(
+          StoredReference(
+            source: step.name, field: field, target: reference.recordName,
+            kind: reference.action == .deleteSelf ? .deleteSelf : .validate))
+      case .list(.reference, let elements): for element in elements { try add(element, field) }
+      default: break
+      }
+    }
+    for field in fields { if let value = field.value { try add(value, field.name) } }
+    if let parent = step.parent {
+      found.append(StoredReference(source: step.name, field: "parent", target: parent, kind: .parent))
+    }
+    return found
+  }
+
+  // MARK: Storing
+
+  mutating func store(_ writer: any StorageWriter) throws {
+    var last: Int64?
+    for i in steps.indices {
+      if steps[i].isSave, var after = steps[i].after {
+        after.position = try writer.takePosition()
+        last = after.position
+        try writer.put(after, in: zone.key, replacing: steps[i].before?.position)
+        if after.hasReferences || steps[i].before?.hasReferences == true {
+          try writer.setReferences(zone.key, source: after.name, steps[i].references)
+        }
+        steps[i].after = after
+      } else if steps[i].isDelete, let live = steps[i].live {
+        last = try bury(live, time: steps[i].incoming.operation.deleteTime, writer)
+      }
+    }
+    for row in cascade { last = try bury(row, time: nil, writer) }
+    if let last { try writer.setZonePosition(zone.key, last) }
+  }
+
+  /// Replaces a live row by its tombstone.
+  private func bury(_ row: StoredRecord, time: Int64?, _ writer: any StorageWriter) throws -> Int64 {
+    var tombstone = row
+    tombstone.position = try writer.takePosition()
+    tombstone.modified = time ?? now
+    tombstone.modifiedBy = caller.key
+    tombstone.died = now
+    tombstone.parent = nil
+    tombstone.hasReferences = false
+    tombstone.fields = []
+    try writer.put(tombstone, in: zone.key, replacing: row.position)
+    if row.hasReferences { try writer.setReferences(zone.key, source: row.name, []) }
+    return tombstone.position
+  }
+
+  // MARK: Answering
+
+  func answer(
+    _ outcomes: inout [OperationOutcome?], _ keys: [String]?, _ options: RequestOptions, _ reader: any StorageReader
+  ) throws {
+    let id = ZoneID(name: zone.name, owner: caller.recordName)
+    for step in steps {
+      let recordID = RecordID(name: step.name, zone: id)
+      if var failure = step.failure {
+        if failure.code == .conflict, options.conflictRecords, let live = step.live {
+          failure.serverRecord = try server.record(live, in: id, keys: nil, reader)
+        }
+        outcomes[step.index] = .failed(recordID, failure)
+      } else if let after = step.after, var fields = step.fields {
+        if let keys { fields = Fields(uniqueFields: fields.storage.filter { keys.contains($0.name) }) }
+        outcomes[step.index] = .saved(try server.record(after, in: id, fields: fields, reader))
+      } else {
+        outcomes[step.index] = .deleted(recordID)
+      }
+    }
+  }
+}

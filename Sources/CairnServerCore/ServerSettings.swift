@@ -1,0 +1,80 @@
+/// What an operator may set, and the limits of web-services section 12.
+public struct ServerSettings: Sendable {
+  /// Operations, look-ups and entries per request where the client asked for no more.
+  public var entriesPerRequest = 200
+  /// The most that the extension `page=N` gives.
+  public var announcedMaximum = 2_000
+  /// Bytes of a stored record without assets.
+  public var bytesPerRecord = 1_000_000
+  /// Bytes of fields after which a page of a feed ends, so that memory per answer is bounded.
+  public var bytesPerPage = 8_000_000
+  /// Rows that one page looks at before it ends empty-handed.
+  public var rowsPerScan = 20_000
+  /// `DELETE_SELF` references to one target.
+  public var deleteSelfReferrers = 750
+  /// How long tombstones are kept, in ms.
+  public var tombstoneRetention: Int64 = 180 * 86_400_000
+  /// How often tombstones are looked through for old ones, in ms.
+  public var pruningInterval: Int64 = 3_600_000
+  /// Whether `_defaultZone` has a change feed. Apple's has none (web-services section 8).
+  public var defaultZoneHasFeed = true
+  /// Environments whose schema refuses unknown types and fields (web-services section 7).
+  public var lockedEnvironments: Set<ServerEnvironment> = []
+
+  public init() {}
+}
+
+/// The two environments of a container.
+public enum ServerEnvironment: String, Hashable, Sendable, CaseIterable {
+  case development, production
+}
+
+/// The three databases of a container.
+public enum DatabaseKind: String, Hashable, Sendable, CaseIterable {
+  case `public`, `private`, shared
+}
+
+/// Which database a request is about.
+public struct DatabaseScope: Hashable, Sendable {
+  public var container: String
+  public var environment: ServerEnvironment
+  public var kind: DatabaseKind
+
+  public init(container: String, environment: ServerEnvironment = .production, kind: DatabaseKind = .private) {
+    self.container = container
+    self.environment = environment
+    self.kind = kind
+  }
+}
+
+/// A signed-in user.
+public struct Caller: Hashable, Sendable {
+  /// Storage's key of the user.
+  public var key: Int64
+  /// The name that the operator gave.
+  public var name: String
+  /// `_` and 32 hex digits; never changes.
+  public var recordName: String
+
+  public init(key: Int64, name: String, recordName: String) {
+    self.key = key
+    self.name = name
+    self.recordName = recordName
+  }
+}
+
+/// What a client asked for beside the request proper (web-services section 15).
+public struct RequestOptions: Hashable, Sendable {
+  /// `page=N`: entries and operations up to the lesser of this and the announced maximum.
+  public var page: Int?
+  /// `conflict-record`: conflicts carry the server's record.
+  public var conflictRecords = false
+  /// `tombstone-all`: a fetch without a token replays retained tombstones.
+  public var allTombstones = false
+
+  public init(page: Int? = nil, conflictRecords: Bool = false, allTombstones: Bool = false) {
+    self.page = page
+    self.conflictRecords = conflictRecords
+    self.allTombstones = allTombstones
+  }
+}

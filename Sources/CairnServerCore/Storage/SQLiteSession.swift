@@ -1,0 +1,165 @@
+import CairnRecords
+import CairnSQLite
+
+/// One connection's view of the store: the reading half. Confined to one thread at a time.
+final class SQLiteSession: StorageWriter {
+  let connection: Connection
+  /// The newest position, as the transaction that is open sees it; only the writing session keeps it.
+  var position: Int64?
+
+  init(_ connection: Connection) { self.connection = connection }
+
+  // MARK: Store
+
+  func currentPosition() throws -> Int64 {
+    if let position { return position }
+    guard case .integer(let value)? = try connection.scalar("SELECT position FROM store") else {
+      throw StorageFailure("The store has no position: it is damaged")
+    }
+    return value
+  }
+
+  func epochs() throws -> [Epoch] {
+    try connection.rows("SELECT name, start FROM epoch ORDER BY number").map {
+      Epoch(name: UInt32(truncatingIfNeeded: $0[0].asInteger), start: $0[1].asInteger)
+    }
+  }
+
+  // MARK: Users
+
+  private static let userColumns = "SELECT user.key, user.name, user.record_name FROM user"
+
+  func user(named name: String) throws -> Caller? {
+    try callers("WHERE name = ?", .text(name)).first
+  }
+
+  func user(key: Int64) throws -> Caller? {
+    try callers("WHERE key = ?", .integer(key)).first
+  }
+
+  func user(tokenHash: [UInt8]) throws -> Caller? {
+    try callers("JOIN access_token ON access_token.user = user.key WHERE access_token.hash = ?", .blob(tokenHash)).first
+  }
+
+  func users() throws -> [Caller] { try callers("WHERE ? IS NULL ORDER BY name", .null) }
+
+  private func callers(_ condition: String, _ value: Value) throws -> [Caller] {
+    let statement = try connection.cached("\(Self.userColumns) \(condition)")
+    defer { statement.reset() }
+    try statement.bind(1, value)
+    var found: [Caller] = []
+    while try statement.step() {
+      found.append(Caller(key: statement.integer(0), name: statement.text(1), recordName: statement.text(2)))
+    }
+    return found
+  }
+
+  // MARK: Databases and zones
+
+  func database(_ user: Int64, _ scope: DatabaseScope) throws -> StoredDatabase? {
+    try connection.rows(
+      "SELECT key, incarnation FROM database WHERE user = ? AND container = ? AND environment = ? AND kind = ?",
+      .integer(user), .text(scope.container), .text(scope.environment.rawValue), .text(scope.kind.rawValue)
+    ).first.map { StoredDatabase(key: $0[0].asInteger, incarnation: $0[1].asInteger) }
+  }
+
+  private static let zoneColumns = "SELECT key, name, incarnation, position, deleted, pruned FROM zone"
+
+  func zone(_ database: Int64, named name: String) throws -> StoredZone? {
+    let statement = try connection.cached("\(Self.zoneColumns) WHERE database = ? AND name = ?")
+    defer { statement.reset() }
+    try statement.bind(1, database)
+    try statement.bind(2, name)
+    return try statement.step() ? zone(statement) : nil
+  }
+
+  func zones(_ database: Int64, after position: Int64, limit: Int) throws -> [StoredZone] {
+    let statement = try connection.cached(
+      "\(Self.zoneColumns) WHERE database = ? AND position > ? ORDER BY position LIMIT ?")
+    defer { statement.reset() }
+    try statement.bind(1, database)
+    try statement.bind(2, position)
+    try statement.bind(3, Int64(limit))
+    var found: [StoredZone] = []
+    while try statement.step() { found.append(zone(statement)) }
+    return found
+  }
+
+  private func zone(_ row: Statement) -> StoredZone {
+    StoredZone(
+      key: row.integer(0), name: row.text(1), incarnation: row.integer(2), position: row.integer(3),
+      isDeleted: row.integer(4) != 0, pruned: row.integer(5))
+  }
+
+  // MARK: Records
+
+  private static let recordColumns = """
+    SELECT name, position, type, created, created_by, modified, modified_by, died, parent, has_references, fields
+    FROM record
+    """
+
+  func record(_ zone: Int64, named name: String) throws -> StoredRecord? {
+    let statement = try connection.cached("\(Self.recordColumns) WHERE zone = ? AND name = ?")
+    defer { statement.reset() }
+    try statement.bind(1, zone)
+    try statement.bind(2, name)
+    return try statement.step() ? record(statement) : nil
+  }
+
+  func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws {
+    let statement = try connection.cached(
+      "\(Self.recordColumns) WHERE zone = ? AND position > ? ORDER BY position \(newestFirst ? "DESC" : "ASC")")
+    defer { statement.reset() }
+    try statement.bind(1, zone)
+    try statement.bind(2, position)
+    while try statement.step(), try body(record(statement)) {}
+  }
+
+  private func record(_ row: Statement) -> StoredRecord {
+    StoredRecord(
+      name: row.text(0), position: row.integer(1), type: row.text(2), created: row.integer(3),
+      createdBy: row.integer(4), modified: row.integer(5), modifiedBy: row.integer(6), died: row.optionalInteger(7),
+      parent: row.optionalText(8), hasReferences: row.integer(9) != 0, fields: row.blob(10))
+  }
+
+  func referrers(_ zone: Int64, of target: String, limit: Int) throws -> [StoredReference] {
+    let statement = try connection.cached(
+      "SELECT source, field, kind FROM reference WHERE zone = ? AND target = ? LIMIT ?")
+    defer { statement.reset() }
+    try statement.bind(1, zone)
+    try statement.bind(2, target)
+    try statement.bind(3, Int64(limit))
+    var found: [StoredReference] = []
+    while try statement.step() {
+      guard let kind = StoredReference.Kind(rawValue: statement.integer(2)) else { continue }
+      found.append(StoredReference(source: statement.text(0), field: statement.text(1), target: target, kind: kind))
+    }
+    return found
+  }
+
+  func deleteSelfReferrerCount(_ zone: Int64, of target: String) throws -> Int {
+    let count = try connection.scalar(
+      "SELECT count(DISTINCT source) FROM reference WHERE zone = ? AND target = ? AND kind = 1",
+      .integer(zone), .text(target))
+    return Int(count?.asInteger ?? 0)
+  }
+
+  // MARK: Schema
+
+  func schema(_ container: String, _ environment: ServerEnvironment) throws -> [StoredSchemaField] {
+    try connection.rows(
+      "SELECT type, field, kind, firm FROM schema_field WHERE container = ? AND environment = ?",
+      .text(container), .text(environment.rawValue)
+    ).map {
+      StoredSchemaField(
+        recordType: $0[0].asText, field: $0[1].asText, kind: $0[2].asText, isFirm: $0[3].asInteger != 0)
+    }
+  }
+}
+
+extension Value {
+  /// The integer of a column that is declared so; 0 for anything else.
+  var asInteger: Int64 { if case .integer(let value) = self { value } else { 0 } }
+  /// The text of a column that is declared so; empty for anything else.
+  var asText: String { if case .text(let value) = self { value } else { "" } }
+}

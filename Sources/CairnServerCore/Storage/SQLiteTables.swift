@@ -1,0 +1,55 @@
+import CairnSQLite
+
+/// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
+enum SQLiteTables {
+  /// Kept in `PRAGMA user_version`.
+  static let format: Int64 = 1
+
+  static let create = """
+    CREATE TABLE store (position INTEGER NOT NULL);
+    INSERT INTO store VALUES (0);
+    CREATE TABLE epoch (number INTEGER PRIMARY KEY, name INTEGER NOT NULL, start INTEGER NOT NULL);
+    CREATE TABLE user (
+      key INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, record_name TEXT NOT NULL UNIQUE,
+      created INTEGER NOT NULL);
+    CREATE TABLE access_token (hash BLOB PRIMARY KEY, user INTEGER NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX access_token_user ON access_token (user);
+    CREATE TABLE database (
+      key INTEGER PRIMARY KEY AUTOINCREMENT, user INTEGER NOT NULL, container TEXT NOT NULL,
+      environment TEXT NOT NULL, kind TEXT NOT NULL, incarnation INTEGER NOT NULL,
+      UNIQUE (user, container, environment, kind));
+    CREATE TABLE zone (
+      key INTEGER PRIMARY KEY AUTOINCREMENT, database INTEGER NOT NULL, name TEXT NOT NULL,
+      incarnation INTEGER NOT NULL, position INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0,
+      pruned INTEGER NOT NULL DEFAULT 0, UNIQUE (database, name));
+    CREATE INDEX zone_feed ON zone (database, position);
+    CREATE TABLE record (
+      zone INTEGER NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+      created INTEGER NOT NULL, created_by INTEGER NOT NULL, modified INTEGER NOT NULL, modified_by INTEGER NOT NULL,
+      died INTEGER, parent TEXT, has_references INTEGER NOT NULL, fields BLOB NOT NULL,
+      PRIMARY KEY (zone, position)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX record_name ON record (zone, name);
+    CREATE INDEX record_died ON record (died) WHERE died IS NOT NULL;
+    CREATE TABLE reference (
+      zone INTEGER NOT NULL, target TEXT NOT NULL, kind INTEGER NOT NULL, source TEXT NOT NULL, field TEXT NOT NULL,
+      PRIMARY KEY (zone, target, kind, source, field)) WITHOUT ROWID;
+    CREATE INDEX reference_source ON reference (zone, source);
+    CREATE TABLE schema_field (
+      container TEXT NOT NULL, environment TEXT NOT NULL, type TEXT NOT NULL, field TEXT NOT NULL, kind TEXT NOT NULL,
+      firm INTEGER NOT NULL, PRIMARY KEY (container, environment, type, field)) WITHOUT ROWID;
+    """
+
+  /// Creates the tables of an empty store. Refuses a store of a newer format.
+  static func prepare(_ connection: Connection) throws {
+    // Two processes may open a new store at once: the second finds the tables.
+    try connection.transaction {
+      let found = try connection.scalar("PRAGMA user_version")?.asInteger ?? 0
+      guard found <= format else {
+        throw StorageFailure("The data was written by a newer version of Cairn (format \(found)): update cairn")
+      }
+      guard found == 0 else { return }
+      try connection.execute(create)
+      try connection.execute("PRAGMA user_version = \(format)")
+    }
+  }
+}

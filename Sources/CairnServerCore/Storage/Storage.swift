@@ -1,0 +1,196 @@
+/// Where the server keeps its data. Semantics live in ``CloudServer``; an implementation only stores and finds rows.
+///
+/// Invariants that every implementation keeps:
+/// 1. Write jobs run one after the other, each against the state that the jobs before it left.
+/// 2. Positions grow in commit order: a reader that sees a position sees every smaller one (web-services section 8).
+/// 3. A job's commit handler runs after its writes are durable; a job that throws leaves nothing behind.
+/// 4. A read sees one snapshot.
+public protocol Storage: AnyObject, Sendable {
+  /// Runs `body` against a snapshot. Reads must not nest.
+  func read<Result>(_ body: (any StorageReader) throws -> Result) throws -> Result
+
+  /// Queues a write. Jobs that wait together share one commit.
+  ///
+  /// - Parameters:
+  ///   - body: does the writes; what it returns is called once they are durable.
+  ///   - failed: called instead when `body` threw or the commit failed.
+  func submit(
+    _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
+    failed: @escaping @Sendable (any Error) -> Void)
+
+  /// Finishes queued writes and closes. Later calls fail.
+  func close()
+}
+
+/// Finds rows. Confined to the body that it was given to.
+public protocol StorageReader: AnyObject {
+  /// The position of the newest change in the store.
+  func currentPosition() throws -> Int64
+  func epochs() throws -> [Epoch]
+
+  func user(named name: String) throws -> Caller?
+  func user(key: Int64) throws -> Caller?
+  func user(tokenHash: [UInt8]) throws -> Caller?
+  func users() throws -> [Caller]
+
+  func database(_ user: Int64, _ scope: DatabaseScope) throws -> StoredDatabase?
+  func zone(_ database: Int64, named name: String) throws -> StoredZone?
+  /// Zones whose newest change is after `position`, oldest change first, deleted ones included.
+  func zones(_ database: Int64, after position: Int64, limit: Int) throws -> [StoredZone]
+
+  func record(_ zone: Int64, named name: String) throws -> StoredRecord?
+  /// Calls `body` with the rows of a zone after `position`, in the order of positions (or newest first), until it
+  /// returns false.
+  func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws
+  func referrers(_ zone: Int64, of target: String, limit: Int) throws -> [StoredReference]
+  func deleteSelfReferrerCount(_ zone: Int64, of target: String) throws -> Int
+
+  func schema(_ container: String, _ environment: ServerEnvironment) throws -> [StoredSchemaField]
+}
+
+/// Changes rows. Confined to the job that it was given to.
+public protocol StorageWriter: StorageReader {
+  /// The next position of the store; each is given out once.
+  func takePosition() throws -> Int64
+  func replaceEpochs(_ epochs: [Epoch]) throws
+
+  func addUser(name: String, recordName: String, created: Int64) throws -> Caller
+  /// Removes the user with tokens, databases and everything in them.
+  func removeUser(_ user: Int64) throws
+  func addToken(hash: [UInt8], user: Int64, created: Int64) throws
+  func removeTokens(of user: Int64) throws
+
+  func addDatabase(_ user: Int64, _ scope: DatabaseScope, incarnation: Int64) throws -> StoredDatabase
+  func addZone(_ database: Int64, name: String, incarnation: Int64, position: Int64) throws -> StoredZone
+  func setZonePosition(_ zone: Int64, _ position: Int64) throws
+  /// Turns the zone into a mark in the database's feed and removes what it held.
+  func markZoneDeleted(_ zone: Int64, position: Int64) throws
+  /// Removes the mark of a deleted zone.
+  func removeZone(_ zone: Int64) throws
+
+  /// Stores a row under its position; `previous` is the position of the row of that name which it replaces.
+  func put(_ record: StoredRecord, in zone: Int64, replacing previous: Int64?) throws
+  /// The references of `source` become exactly these.
+  func setReferences(_ zone: Int64, source: String, _ references: [StoredReference]) throws
+  /// Removes tombstones of records that died before `time` and notes per zone how far that went.
+  func pruneTombstones(before time: Int64, limit: Int) throws -> Int
+
+  func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws
+}
+
+/// A stretch of the store's history between two starts of the server (web-services section 8).
+public struct Epoch: Hashable, Sendable {
+  /// 31 random bits.
+  public var name: UInt32
+  /// The newest position when the epoch began; its own positions are greater.
+  public var start: Int64
+
+  public init(name: UInt32, start: Int64) {
+    self.name = name
+    self.start = start
+  }
+}
+
+/// A database row.
+public struct StoredDatabase: Hashable, Sendable {
+  public var key: Int64
+  public var incarnation: Int64
+
+  public init(key: Int64, incarnation: Int64) {
+    self.key = key
+    self.incarnation = incarnation
+  }
+}
+
+/// A zone row.
+public struct StoredZone: Hashable, Sendable {
+  public var key: Int64
+  public var name: String
+  public var incarnation: Int64
+  /// The position of the newest change in the zone.
+  public var position: Int64
+  public var isDeleted: Bool
+  /// The position of the newest tombstone that was pruned; 0 when none was.
+  public var pruned: Int64
+
+  public init(key: Int64, name: String, incarnation: Int64, position: Int64, isDeleted: Bool = false, pruned: Int64 = 0)
+  {
+    self.key = key
+    self.name = name
+    self.incarnation = incarnation
+    self.position = position
+    self.isDeleted = isDeleted
+    self.pruned = pruned
+  }
+}
+
+/// A record row, live or a tombstone.
+public struct StoredRecord: Sendable {
+  public var name: String
+  public var position: Int64
+  public var type: String
+  /// Times in ms since 1970; users by storage key. A tombstone's `modified` is the time of its delete.
+  public var created: Int64
+  public var createdBy: Int64
+  public var modified: Int64
+  public var modifiedBy: Int64
+  /// When the server received the delete; nil while the record lives.
+  public var died: Int64?
+  public var parent: String?
+  /// Whether rows of the reference index belong to this record.
+  public var hasReferences: Bool
+  /// Fields in the form of ``FieldBlob``; empty in a tombstone.
+  public var fields: [UInt8]
+
+  public var isLive: Bool { died == nil }
+
+  public init(
+    name: String, position: Int64, type: String, created: Int64, createdBy: Int64, modified: Int64, modifiedBy: Int64,
+    died: Int64? = nil, parent: String? = nil, hasReferences: Bool = false, fields: [UInt8]
+  ) {
+    self.name = name
+    self.position = position
+    self.type = type
+    self.created = created
+    self.createdBy = createdBy
+    self.modified = modified
+    self.modifiedBy = modifiedBy
+    self.died = died
+    self.parent = parent
+    self.hasReferences = hasReferences
+    self.fields = fields
+  }
+}
+
+/// A reference that the server enforces. References with action NONE are not indexed.
+public struct StoredReference: Hashable, Sendable {
+  public enum Kind: Int64, Hashable, Sendable { case deleteSelf = 1, validate = 2, parent = 3 }
+
+  public var source: String
+  public var field: String
+  public var target: String
+  public var kind: Kind
+
+  public init(source: String, field: String, target: String, kind: Kind) {
+    self.source = source
+    self.field = field
+    self.target = target
+    self.kind = kind
+  }
+}
+
+/// One remembered field of a record type. An empty `field` remembers that the type exists.
+public struct StoredSchemaField: Hashable, Sendable {
+  public var recordType: String
+  public var field: String
+  /// A wire type, `X` or `X_LIST`.
+  public var kind: String
+  public var isFirm: Bool
+
+  public init(recordType: String, field: String, kind: String, isFirm: Bool) {
+    self.recordType = recordType
+    self.field = field
+    self.kind = kind
+    self.isFirm = isFirm
+  }
+}

@@ -1,0 +1,79 @@
+import CairnEngine
+import CairnRecords
+import CairnServerCore
+import CairnTesting
+
+/// One server in memory, one user and one zone, with short words for requests.
+struct World {
+  let clock = ManualClock()
+  let server: InMemoryServer
+  let cloud: InMemoryCloud
+  let zone = ZoneID(name: "Notes")
+
+  init(settings: ServerSettings = ServerSettings(), limits: CloudLimits = CloudLimits()) throws {
+    server = try InMemoryServer(clock: clock, settings: settings)
+    cloud = try server.cloud(user: "anna", limits: limits)
+    _ = try cloud.createZones([zone])
+  }
+
+  func note(_ name: String, _ fields: Fields = [:], tag: ChangeTag? = nil, type: String = "Note") -> Record {
+    Record(id: RecordID(name: name, zone: zone), type: type, changeTag: tag, fields: fields)
+  }
+
+  /// The outcome of one operation.
+  @discardableResult
+  func run(_ kind: RecordOperation.Kind, _ record: Record, in zone: ZoneID? = nil) throws -> OperationOutcome {
+    try cloud.modify(in: zone ?? self.zone, [RecordOperation(kind, record)], atomic: true)[0]
+  }
+
+  /// Saves without conditions and gives the stored record.
+  @discardableResult
+  func save(_ name: String, _ fields: Fields = [:]) throws -> Record {
+    try run(.forceReplace, note(name, fields)).saved()
+  }
+
+  func stored(_ name: String, in zone: ZoneID? = nil) throws -> Record? {
+    try? cloud.lookup(in: zone ?? self.zone, names: [name])[0].get()
+  }
+
+  /// All pages from `token` on, in pages of `size`.
+  func feed(since token: ChangeToken? = nil, size: Int? = nil, in zone: ZoneID? = nil) throws -> (
+    records: [String], deletions: [String], token: ChangeToken
+  ) {
+    var (records, deletions): ([String], [String]) = ([], [])
+    var token = token
+    while true {
+      var request = ZoneChangesRequest(zone: zone ?? self.zone, token: token)
+      request.resultsLimit = size
+      let page = try server.core.changes(cloud.caller, cloud.scope, [request])[0].get()
+      for entry in page.entries {
+        switch entry {
+        case .record(let record): records.append(record.id.name)
+        case .tombstone(let tombstone): deletions.append(tombstone.id.name)
+        }
+      }
+      token = page.token
+      if !page.moreComing { return (records, deletions, page.token) }
+    }
+  }
+}
+
+struct UnexpectedOutcome: Error { var outcome: OperationOutcome }
+
+extension OperationOutcome {
+  func saved() throws -> Record {
+    guard case .saved(let record) = self else { throw UnexpectedOutcome(outcome: self) }
+    return record
+  }
+
+  var error: CloudError? { if case .failed(_, let error) = self { error } else { nil } }
+  var isDeleted: Bool { if case .deleted = self { true } else { false } }
+}
+
+/// The error that `body` throws; nil when it throws none.
+func failure(_ body: () throws -> Void) -> CloudError? {
+  do {
+    try body()
+    return nil
+  } catch { return error as? CloudError }
+}
