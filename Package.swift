@@ -69,11 +69,13 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    tests("HouseTests", []),
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
-    tests("CairnCLITests", ["CairnCLI"]),
     tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
+    .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
+    tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
     tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
   ]
 )

@@ -1,0 +1,44 @@
+# make test     builds once (debug) and runs every test
+# make demo     the whole story in a minute, on a temporary server and two devices
+# make bench    measures against the budgets of ARCHITECTURE.md, on a release build
+# make format   formats all Swift files; make lint only looks
+# make install  installs the command line tool below PREFIX (/usr/local)
+
+SWIFT ?= swift
+PREFIX ?= /usr/local
+DESTDIR ?=
+RELEASE = .build/release/cairn
+FOLDERS = Package.swift Sources Tests
+
+.PHONY: test demo bench format lint install release client-only clean
+
+test:
+	$(SWIFT) test --disable-xctest < /dev/null
+
+release:
+	$(SWIFT) build -c release --product cairn < /dev/null
+
+demo: release
+	$(RELEASE) demo
+
+bench: release
+	scripts/bench $(RELEASE)
+
+format:
+	$(SWIFT) format --in-place --parallel --recursive $(FOLDERS)
+
+lint:
+	$(SWIFT) format lint --strict --parallel --recursive $(FOLDERS)
+
+# A binary that needs no Swift runtime on the machine where it runs.
+install:
+	$(SWIFT) build -c release --product cairn --static-swift-stdlib < /dev/null
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/cairn"
+
+# An app that depends on the library never needs the server's libraries.
+client-only:
+	scripts/check-client-only
+
+clean:
+	rm -rf .build

@@ -1,0 +1,103 @@
+import Testing
+
+/// DESIGN section 4, rules 1 to 7: read from the imports and the text of every source file.
+@Suite struct LayerTests {
+  private let modules = Module.all
+
+  @Test func everyFolderOfSourcesIsAKnownModule() {
+    let folders = Set(SourceTree.sources.map(\.module))
+    for folder in folders.sorted() {
+      #expect(modules[folder] != nil, "Sources/\(folder) is not in Module.all: give it a layer and a side")
+    }
+  }
+
+  /// Rules 1, 2, 3 and 5.
+  @Test func importsFollowTheDirection() {
+    for file in SourceTree.sources {
+      guard let module = modules[file.module] else { continue }
+      for name in SwiftCode.imports(file.codeLines) {
+        if let reason = module.refusal(of: name, among: modules) {
+          Issue.record("\(file.path) imports \(name): \(reason)")
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("CairnSQLite", "CairnRecords"), ("CairnRecords", "CSQLite"), ("CairnEngine", "CairnSQLite"),
+    ("CairnEngine", "CairnTables"), ("CairnWire", "CairnEngine"), ("CairnTables", "CairnServerCore"),
+    ("CairnServerCore", "CairnEngine"), ("CairnServer", "CairnClient"), ("Cairn", "CairnTesting"),
+    ("CairnTables", "CMicrohttpd"), ("Cairn", "CairnCLI"), ("CairnTables", "CCurl"),
+  ])
+  func aViolationIsRefused(module: String, name: String) {
+    #expect(modules[module]?.refusal(of: name, among: modules) != nil)
+  }
+
+  @Test(arguments: [
+    ("CairnSQLite", "CSQLite"), ("CairnTables", "CairnEngine"), ("CairnClient", "CairnWire"), ("CairnClient", "CCurl"),
+    ("CairnServer", "CairnWire"), ("CairnTesting", "CairnServerCore"), ("CairnCLI", "CairnServer"),
+    ("CairnTables", "Foundation"),
+  ])
+  func theDirectionIsOpen(module: String, name: String) {
+    #expect(modules[module]?.refusal(of: name, among: modules) == nil)
+  }
+
+  /// Without this, a module that a dependency depends on can be imported by chance.
+  @Test func importsAreDeclaredInThePackage() {
+    let declared = PackageManifest.dependencies
+    #expect(declared["CairnTables"]?.contains("CairnEngine") == true, "Package.swift is not understood by this test")
+    for file in SourceTree.sources {
+      let names = SwiftCode.imports(file.codeLines).filter { modules[$0] != nil && $0 != file.module }
+      for name in names where declared[file.module]?.contains(name) != true {
+        Issue.record("\(file.path) imports \(name), which Package.swift does not give to \(file.module)")
+      }
+    }
+  }
+
+  /// Rule 4.
+  @Test func thereIsNoMockServer() {
+    for file in SourceTree.sources {
+      for (index, line) in file.codeLines.enumerated() where line.lowercased().contains("mock") {
+        Issue.record("\(file.path):\(index + 1) has a mock: run CairnServerCore in memory")
+      }
+    }
+  }
+
+  /// Rule 6: what decides has no time, randomness, thread, network or disk of its own.
+  @Test func decisionsAreDeterministic() {
+    let ambient = [
+      "Date()", "Date.now", "ContinuousClock", "SuspendingClock", "SystemRandomNumberGenerator", ".random(",
+      ".shuffled()",
+      ".randomElement()", "UUID()", "getenv(", "ProcessInfo", "Thread", "pthread_create", "Dispatch", "URLSession",
+    ]
+    let waiting = ["await ", "Task {", "Task.", "sleep("]
+    for file in SourceTree.sources {
+      let isStateMachine = file.name.contains("StateMachine")
+      guard isStateMachine || modules[file.module]?.isDeterministic == true else { continue }
+      guard Exceptions.ambient[file.path] == nil else { continue }
+      for (index, line) in file.codeLines.enumerated() {
+        for word in ambient + (isStateMachine ? waiting : []) where line.contains(word) {
+          Issue.record("\(file.path):\(index + 1) uses \(word): take it as a parameter")
+        }
+      }
+    }
+  }
+
+  /// Rule 7.
+  @Test func noTypeIsNamedLikeItsModuleAndNoTargetIsOneFile() {
+    for name in modules.keys.sorted() {
+      let files = SourceTree.sources.filter { $0.module == name }
+      for file in files {
+        for (index, line) in file.codeLines.enumerated() {
+          let words = line.split { !($0.isLetter || $0.isNumber || $0 == "_") }
+          for (kind, type) in zip(words, words.dropFirst())
+          where type == name && ["struct", "class", "enum", "actor", "protocol", "typealias"].contains(kind) {
+            Issue.record("\(file.path):\(index + 1): the type \(name) has its module's name")
+          }
+        }
+      }
+      let isEmpty = files.allSatisfy { $0.name.hasSuffix("+Module.swift") }
+      #expect(isEmpty || files.count > 1, "Sources/\(name) is a target for one file")
+    }
+  }
+}

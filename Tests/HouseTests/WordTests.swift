@@ -1,0 +1,74 @@
+import Foundation
+import Testing
+
+/// Words that mean unfinished or unsafe code.
+@Suite struct WordTests {
+  @Test func nothingIsLeftForLater() {
+    let banned = ["TODO", "FIXME", "XXX", "HACK", "for now", "not implemented", "not yet implemented", "unimplemented"]
+    for file in SourceTree.swiftFiles where file.name != "WordTests.swift" {
+      for (index, line) in file.lines.enumerated() {
+        for word in banned where Self.contains(line, word) {
+          Issue.record("\(file.path):\(index + 1) says \(word): do it, or write it down as an issue")
+        }
+      }
+    }
+  }
+
+  /// The reason stands in a comment, on the line or in the lines above it.
+  @Test func unsafeConstructsHaveAReason() {
+    let banned = [
+      "try!", "as!", "fatalError(", "@unchecked Sendable", "nonisolated(unsafe)", "unowned(unsafe)", "unsafeBitCast(",
+      "try?",
+    ]
+    for file in SourceTree.sources {
+      let lines = file.lines
+      for (index, code) in file.codeLines.enumerated() {
+        for word in banned where code.contains(word) && !Self.hasReason(lines, index) {
+          Issue.record("\(file.path):\(index + 1) uses \(word) without a comment that says why it is right")
+        }
+      }
+    }
+  }
+
+  /// Waiting for time makes tests slow and unsure: use a manual clock, or wait for a condition.
+  @Test func testsDoNotSleep() {
+    let banned = ["Task.sleep", "usleep(", "nanosleep(", "Thread.sleep", " sleep("]
+    for file in SourceTree.swiftFiles where file.path.hasPrefix("Tests/") {
+      let lines = file.lines
+      for (index, code) in file.codeLines.enumerated() {
+        for word in banned where code.contains(word) && !Self.hasReason(lines, index) {
+          Issue.record("\(file.path):\(index + 1) sleeps")
+        }
+      }
+    }
+  }
+
+  /// Libraries return what they have to say.
+  @Test func librariesDoNotPrint() {
+    for file in SourceTree.sources {
+      for (index, code) in file.codeLines.enumerated() {
+        let words = code.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "(" || $0 == ".") }
+        if words.contains(where: { $0.hasPrefix("print(") || $0.hasPrefix("debugPrint(") || $0.hasPrefix("NSLog(") }) {
+          Issue.record("\(file.path):\(index + 1) prints: return it, or use Output in the command line")
+        }
+      }
+    }
+  }
+
+  private static func hasReason(_ lines: [String], _ index: Int) -> Bool {
+    if lines[index].contains("//") { return true }
+    // A declaration may have attributes or other lines of its own between the comment and the word.
+    return lines[max(0, index - 3)..<index].contains { $0.drop(while: \.isWhitespace).hasPrefix("//") }
+  }
+
+  private static func contains(_ line: String, _ word: String) -> Bool {
+    var start = line.startIndex
+    while let range = line.range(of: word, range: start..<line.endIndex) {
+      let before = range.lowerBound == line.startIndex ? " " : line[line.index(before: range.lowerBound)]
+      let after = range.upperBound == line.endIndex ? " " : line[range.upperBound]
+      if !before.isLetter, !before.isNumber, !after.isLetter, !after.isNumber { return true }
+      start = range.upperBound
+    }
+    return false
+  }
+}

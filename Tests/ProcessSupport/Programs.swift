@@ -1,0 +1,42 @@
+import Foundation
+
+/// The programs of process tests.
+public enum Programs {
+  /// The `cairn` that was built with these tests: it is beside their bundle.
+  public static func cairn() throws -> String {
+    let bundle: URL
+    #if os(Linux)
+      bundle = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    #else
+      bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL ?? Bundle.main.bundleURL
+    #endif
+    let path = bundle.deletingLastPathComponent().appendingPathComponent("cairn").path
+    guard FileManager.default.isExecutableFile(atPath: path) else {
+      throw ProcessFailure("there is no \(path): run swift build first")
+    }
+    return path
+  }
+
+  /// The `sqlite3` shell in the PATH.
+  public static func sqlite3() throws -> String {
+    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
+    guard let path = folders.map({ "\($0)/sqlite3" }).first(where: FileManager.default.isExecutableFile) else {
+      throw ProcessFailure("there is no sqlite3 in the PATH: run scripts/bootstrap")
+    }
+    return path
+  }
+
+  /// Runs `cairn` to its end.
+  public static func runCairn(
+    _ arguments: [String], environment: [String: String] = [:], input: String = "", limit: Duration = .seconds(60)
+  ) throws -> RunningProcess.Result {
+    try RunningProcess(cairn(), arguments, environment: environment, input: input).waitUntilExit(limit: limit)
+  }
+
+  /// Runs SQL in the `sqlite3` shell, which stops at the first error.
+  public static func runSQL(
+    _ sql: String, in database: String, limit: Duration = .seconds(60)
+  ) throws -> RunningProcess.Result {
+    try RunningProcess(sqlite3(), ["-batch", "-bail", database], input: sql).waitUntilExit(limit: limit)
+  }
+}
