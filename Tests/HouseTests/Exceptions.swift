@@ -8,4 +8,10 @@ enum Exceptions {
 
   /// Files of deterministic modules that touch time, randomness or threads, and why.
   static let ambient: [String: String] = [:]
+
+  /// Unsafe constructs whose reason is not yet written above them, as `path: construct`.
+  static let withoutReason: Set<String> = [
+    "Sources/CairnWire/JSONReader+Numbers.swift: try?",
+    "Sources/CairnWire/UntypedValue.swift: try?",
+  ]
 }

@@ -11,6 +11,12 @@ public final class RunningProcess {
     public var status: Int32
     public var output: String
     public var error: String
+
+    public init(status: Int32, output: String, error: String) {
+      self.status = status
+      self.output = output
+      self.error = error
+    }
   }
 
   public let processID: pid_t
@@ -30,6 +36,17 @@ public final class RunningProcess {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     try Data(input.utf8).write(to: URL(fileURLWithPath: folder + "/input"))
 
+    do {
+      processID = try Self.spawn(program, arguments, environment, folder)
+    } catch {
+      try FileManager.default.removeItem(atPath: folder)
+      throw error
+    }
+  }
+
+  private static func spawn(
+    _ program: String, _ arguments: [String], _ environment: [String: String], _ folder: String
+  ) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -37,17 +54,25 @@ public final class RunningProcess {
     posix_spawn_file_actions_addopen(&actions, 1, folder + "/output", O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_addopen(&actions, 2, folder + "/error", O_WRONLY | O_CREAT | O_APPEND, 0o600)
 
+    // The test runner blocks or ignores some signals, which a program would inherit.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigfillset(&signals)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
     let variables = ProcessInfo.processInfo.environment.merging(environment) { _, given in given }
-    var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
+    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
     var strings: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
-    defer { for pointer in arguments + strings { free(pointer) } }
+    defer { for pointer in words + strings { free(pointer) } }
     var identifier: pid_t = 0
-    let code = posix_spawn(&identifier, program, &actions, nil, &arguments, &strings)
-    guard code == 0 else {
-      try FileManager.default.removeItem(atPath: folder)
-      throw ProcessFailure("\(program) can't be started: \(String(cString: strerror(code)))")
-    }
-    processID = identifier
+    let code = posix_spawn(&identifier, program, &actions, &attributes, &words, &strings)
+    guard code == 0 else { throw ProcessFailure("\(program) can't be started: \(String(cString: strerror(code)))") }
+    return identifier
   }
 
   deinit {
