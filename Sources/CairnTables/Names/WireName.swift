@@ -4,6 +4,8 @@ public enum WireName {
   public static let maximumLength = 255
   /// Greatest length of a table's name, in bytes: `cairn_table:` and the name are a record name.
   public static let maximumTableLength = 243
+  /// Greatest length of the name of a table with mapped keys, in bytes: a UUID must fit behind it.
+  public static let maximumMappedTableLength = 218
 
   /// The wire name of a column that no other column has taken.
   public static func column(_ name: String) -> String { encode(name, reserved: reservedColumns) }

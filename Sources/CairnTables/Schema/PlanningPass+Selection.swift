@@ -84,9 +84,10 @@ extension PlanningPass {
 
   private mutating func checkLengths(_ t: Int) {
     let table = tables[t]
-    if WireName.table(table.name).utf8.count > WireName.maximumTableLength, match(t) == nil {
+    let limit = computeIsMapped(t) ? WireName.maximumMappedTableLength : WireName.maximumTableLength
+    if WireName.table(table.name).utf8.count > limit, match(t) == nil {
       refuse(
-        t, .nameTooLong, "the wire name of table \(table.name) is over \(WireName.maximumTableLength) bytes",
+        t, .nameTooLong, "the wire name of table \(table.name) is over \(limit) bytes",
         "shorten it, or exclude the table")
     }
     for column in table.columns where column.generated == .no {

@@ -1,0 +1,223 @@
+import CairnSQLite
+
+/// One part of a record name (tables 1.2).
+public enum KeyPartValue: Hashable, Sendable {
+  case value(Value)
+  /// The record name of the row that the part refers to.
+  case reference(String)
+}
+
+/// What a record name tells of its row's key.
+public enum DecodedRecordName: Hashable, Sendable {
+  /// A mapped row: the 16 bytes of its UUID.
+  case uuid([UInt8])
+  /// A natural key, part by part. A NOCASE part is in lower case: the spelling is in the fields.
+  case parts([KeyPartValue])
+  /// Too long a name: the key is in the fields only.
+  case hashed
+}
+
+/// Record names: `<table>:<UUID>` for mapped rows, `<table>:<part>,<part>` for natural keys (tables 1.2).
+public enum RecordNameCodec {
+  public static let maximumLength = 255
+  private static let maximumPrefix = 180
+
+  // MARK: Mapped
+
+  /// The name of a mapped row. `uuid` has 16 bytes.
+  public static func mapped(table wireName: String, uuid: [UInt8]) -> String {
+    var buffer: [UInt8] = []
+    buffer.reserveCapacity(wireName.utf8.count + 37)
+    buffer.append(contentsOf: wireName.utf8)
+    buffer.append(UInt8(ascii: ":"))
+    for (i, byte) in uuid.enumerated() {
+      if i == 4 || i == 6 || i == 8 || i == 10 { buffer.append(UInt8(ascii: "-")) }
+      Hex.appendLower(byte, &buffer)
+    }
+    return shortened(&buffer, wireName)
+  }
+
+  /// The 16 bytes of a mapped row's UUID; nil for a name that ``mapped(table:uuid:)`` does not give.
+  public static func uuid(_ name: String, table wireName: String) -> [UInt8]? {
+    guard let digits = key(name, wireName), digits.count == 36 else { return nil }
+    var result: [UInt8] = []
+    result.reserveCapacity(16)
+    var i = digits.startIndex
+    for place in 0..<16 {
+      if place == 4 || place == 6 || place == 8 || place == 10 {
+        guard digits[i] == UInt8(ascii: "-") else { return nil }
+        i += 1
+      }
+      guard let high = lowerDigit(digits[i]), let low = lowerDigit(digits[i + 1]) else { return nil }
+      result.append(high << 4 | low)
+      i += 2
+    }
+    return result
+  }
+
+  private static func lowerDigit(_ byte: UInt8) -> UInt8? {
+    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "F") ? nil : Hex.digit(byte)
+  }
+
+  // MARK: Natural
+
+  /// The name of a row by its key parts, in the order of `PRIMARY KEY(…)`; nil if a part is NULL.
+  ///
+  /// - Parameter collations: of the key columns, upper case; keys that they take for equal have one name.
+  public static func natural(
+    table wireName: String, parts: [KeyPartValue], collations: [String]
+  ) -> String? {
+    var buffer: [UInt8] = []
+    buffer.reserveCapacity(96)
+    buffer.append(contentsOf: wireName.utf8)
+    buffer.append(UInt8(ascii: ":"))
+    for (i, part) in parts.enumerated() {
+      if i > 0 { buffer.append(UInt8(ascii: ",")) }
+      let collation = i < collations.count ? collations[i] : "BINARY"
+      guard append(part, KeyCollation(upper: collation), &buffer) else { return nil }
+    }
+    return shortened(&buffer, wireName)
+  }
+
+  private static func append(_ part: KeyPartValue, _ collation: KeyCollation, _ buffer: inout [UInt8]) -> Bool {
+    switch part {
+    case .reference(let name):
+      tag("f", &buffer)
+      escape(name, .binary, &buffer)
+    case .value(.null):
+      return false
+    case .value(.integer(let integer)):
+      tag("i", &buffer)
+      buffer.append(contentsOf: String(integer).utf8)
+    case .value(.real(let real)):
+      if let integer = KeyValue.integral(real) { return append(.value(.integer(integer)), collation, &buffer) }
+      tag("r", &buffer)
+      Hex.appendLower(real.bitPattern, &buffer)
+    case .value(.text(let text)):
+      escape(text, collation, &buffer)
+    case .value(.malformedText(let bytes)):
+      bytes.withUnsafeBufferPointer { escape($0, collation, &buffer) }
+    case .value(.blob(let bytes)):
+      tag("b", &buffer)
+      for byte in bytes { Hex.appendLower(byte, &buffer) }
+    }
+    return true
+  }
+
+  private static func tag(_ letter: Unicode.Scalar, _ buffer: inout [UInt8]) {
+    buffer.append(UInt8(ascii: "~"))
+    buffer.append(UInt8(ascii: letter))
+  }
+
+  private static func escape(_ text: String, _ collation: KeyCollation, _ buffer: inout [UInt8]) {
+    var text = text
+    text.withUTF8 { escape($0, collation, &buffer) }
+  }
+
+  private static func escape(
+    _ bytes: UnsafeBufferPointer<UInt8>, _ collation: KeyCollation, _ buffer: inout [UInt8]
+  ) {
+    for i in 0..<collation.significantCount(bytes) {
+      let byte = collation.folded(bytes[i])
+      if isPlain(byte) || (byte == UInt8(ascii: "~") && i > 0) {
+        buffer.append(byte)
+      } else {
+        buffer.append(UInt8(ascii: "%"))
+        Hex.appendUpper(byte, &buffer)
+      }
+    }
+  }
+
+  @inline(__always)
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
+      || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))
+      || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
+  }
+
+  private static func shortened(_ buffer: inout [UInt8], _ wireName: String) -> String {
+    if buffer.count > maximumLength {
+      let hash = SHA256.digest(buffer)
+      buffer = Array(wireName.utf8.prefix(maximumPrefix))
+      buffer.append(UInt8(ascii: ":"))
+      tag("h", &buffer)
+      for byte in hash { Hex.appendLower(byte, &buffer) }
+    }
+    return String(decoding: buffer, as: UTF8.self)
+  }
+
+  // MARK: Reading
+
+  /// Reads a name of a table; nil for a name that no row of this table can have.
+  public static func decode(_ name: String, _ plan: TablePlan) -> DecodedRecordName? {
+    let prefix = plan.wireName.utf8.prefix(maximumPrefix)
+    if let hash = key(name, String(decoding: prefix, as: UTF8.self)), hash.starts(with: "~h".utf8) {
+      return hash.count == 66 ? .hashed : nil
+    }
+    if plan.keyKind == .mapped { return uuid(name, table: plan.wireName).map { .uuid($0) } }
+    guard let key = key(name, plan.wireName) else { return nil }
+    var parts: [KeyPartValue] = []
+    for part in key.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+      guard let value = decodePart(part) else { return nil }
+      parts.append(value)
+    }
+    return parts.count == plan.keyColumns.count ? .parts(parts) : nil
+  }
+
+  /// What stands after `<table>:`.
+  private static func key(_ name: String, _ wireName: String) -> ArraySlice<UInt8>? {
+    let bytes = Array(name.utf8)
+    let count = wireName.utf8.count
+    guard bytes.count > count, bytes[count] == UInt8(ascii: ":"), bytes.starts(with: wireName.utf8) else { return nil }
+    return bytes[(count + 1)...]
+  }
+
+  private static func decodePart(_ part: ArraySlice<UInt8>) -> KeyPartValue? {
+    guard part.first == UInt8(ascii: "~") else { return text(part).map { .value($0) } }
+    let rest = part.dropFirst(2)
+    switch part.dropFirst().first {
+    case UInt8(ascii: "i"): return Int64(String(decoding: rest, as: UTF8.self)).map { .value(.integer($0)) }
+    case UInt8(ascii: "r"): return Hex.number(rest).map { .value(.real(Double(bitPattern: $0))) }
+    case UInt8(ascii: "b"): return Hex.bytes(rest).map { .value(.blob($0)) }
+    case UInt8(ascii: "f"):
+      guard case .text(let name)? = text(rest) else { return nil }
+      return .reference(name)
+    default: return nil
+    }
+  }
+
+  private static func text(_ part: ArraySlice<UInt8>) -> Value? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(part.count)
+    var i = part.startIndex
+    while i < part.endIndex {
+      if part[i] == UInt8(ascii: "%") {
+        guard i + 2 < part.endIndex, let high = Hex.digit(part[i + 1]), let low = Hex.digit(part[i + 2]) else {
+          return nil
+        }
+        bytes.append(high << 4 | low)
+        i += 3
+      } else {
+        bytes.append(part[i])
+        i += 1
+      }
+    }
+    return String(validating: bytes, as: UTF8.self).map { .text($0) } ?? .malformedText(bytes)
+  }
+}
+
+extension KeyCollation {
+  /// The collation of a name in upper case; one that a program has registered compares bytes.
+  @inline(__always)
+  init(upper name: String) {
+    self = name == "BINARY" ? .binary : name == "NOCASE" ? .noCase : name == "RTRIM" ? .rightTrimmed : .binary
+  }
+}
+
+/// Numbers in keys.
+enum KeyValue {
+  /// The integer that a key's real stands for: integral ones within ±2^53 (tables 1.2).
+  static func integral(_ real: Double) -> Int64? {
+    real.rounded(.towardZero) == real && abs(real) <= 9_007_199_254_740_992 ? Int64(real) : nil
+  }
+}
