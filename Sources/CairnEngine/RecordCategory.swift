@@ -89,6 +89,10 @@ public protocol RecordCategory: AnyObject {
   /// after ``ZoneLoss/encryptedDataReset``.
   func policy(for loss: ZoneLoss) -> ZoneLossPolicy
 
+  /// Zones in which changes are pending. Asked only where the engine serves every zone instead of a given list.
+  /// Default: none.
+  func zonesWithChanges() throws -> [ZoneID]
+
   /// Carries out the answer to a zone loss as far as it concerns rows: keeps them, removes them, or makes their
   /// records new ones. Follows ``zoneLost(_:_:now:)``. Inside a transaction. Default: nothing.
   func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws
@@ -102,6 +106,7 @@ extension RecordCategory {
   public var sweepsSnapshots: Bool { true }
   public func recoverInFlight() throws {}
   public func policy(for loss: ZoneLoss) -> ZoneLossPolicy { loss == .encryptedDataReset ? .recreateAndReupload : .ask }
+  public func zonesWithChanges() throws -> [ZoneID] { [] }
   public func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws {}
   public func abandonChanges(in zone: ZoneID, now: Int64) throws -> Int { 0 }
 }
@@ -115,7 +120,7 @@ public enum CategoryDelivery: Sendable {
 }
 
 /// What the engine asks of a category when it wants to send.
-public struct BatchRequest: Sendable {
+public struct BatchRequest: Hashable, Sendable {
   public var limits: CloudLimits
   /// Wall clock, ms since 1970.
   public var now: Int64
@@ -123,17 +128,22 @@ public struct BatchRequest: Sendable {
   public var isManual: Bool
   /// Saves wait (quota); deletes go.
   public var deletesOnly: Bool
+  /// Records that have had their turn in this call and wait, by name: to be left out, also when ``isManual``.
+  public var excluded: [String: PendingReason]
 
-  public init(limits: CloudLimits, now: Int64, isManual: Bool, deletesOnly: Bool) {
+  public init(
+    limits: CloudLimits, now: Int64, isManual: Bool, deletesOnly: Bool, excluded: [String: PendingReason] = [:]
+  ) {
     self.limits = limits
     self.now = now
     self.isManual = isManual
     self.deletesOnly = deletesOnly
+    self.excluded = excluded
   }
 }
 
 /// Entries of one zone that travel in one request.
-public struct OutgoingBatch: Sendable {
+public struct OutgoingBatch: Hashable, Sendable {
   public var zone: ZoneID
   public var entries: [OutgoingEntry]
 
@@ -144,7 +154,7 @@ public struct OutgoingBatch: Sendable {
 }
 
 /// One pending change at one revision.
-public struct OutgoingEntry: Sendable {
+public struct OutgoingEntry: Hashable, Sendable {
   public var operation: RecordOperation
   /// The revision that this entry confirms when it is stored (DESIGN G2).
   public var revision: Int64
@@ -156,7 +166,7 @@ public struct OutgoingEntry: Sendable {
 }
 
 /// What became of one entry of a batch, after the engine's reaction (engine section 10).
-public enum EntryResult: Sendable {
+public enum EntryResult: Hashable, Sendable {
   /// Stored under this tag.
   case saved(ChangeTag)
   case deleted

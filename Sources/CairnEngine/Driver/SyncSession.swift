@@ -1,0 +1,183 @@
+import CairnRecords
+import Synchronization
+
+/// Runs the state machine against a server, a store and categories, on the calling thread: no thread, no timer, no wait
+/// of its own, so that a run on manual clocks is the same every time (DESIGN G9).
+///
+/// Not thread-safe but for ``cancelOperations()``. Apps use ``SyncEngine``, which gives it a thread.
+public final class SyncSession {
+  public let configuration: EngineConfiguration
+  /// Receives events; weak.
+  public weak var observer: (any EngineObserver)?
+  /// Every input with its moment, before it is taken; for tests and the simulation (engine E48).
+  public var inputLog: ((Input, Moment) -> Void)?
+
+  let cloud: any CloudDatabase
+  let store: any EngineStore
+  let categories: [any RecordCategory]
+  let time: any TimeSource
+  let randomness: any Randomness
+  private let prefix: String
+  private var machine: SyncStateMachine?
+  private var isBusy = false
+  private let isCancelled = Mutex(false)
+  var page: PageAtHand?
+
+  /// How often a store that is busy is tried before the zone is left for this call (engine E40).
+  private static let storeTries = 3
+
+  /// - Parameters:
+  ///   - zones: The zones to sync; nil for every custom zone of the database.
+  ///   - expectedUser: The user whose data this is; checked once with the server. Its stored rows are apart from those
+  ///     of other users (engine section 11).
+  public init(
+    cloud: any CloudDatabase, store: any EngineStore, categories: [any RecordCategory], zones: [ZoneID]?,
+    settings: SyncSettings = SyncSettings(), expectedUser: String? = nil, time: any TimeSource,
+    randomness: any Randomness, observer: (any EngineObserver)? = nil
+  ) {
+    self.cloud = cloud
+    self.store = store
+    self.categories = categories
+    self.time = time
+    self.randomness = randomness
+    self.observer = observer
+    prefix = SyncSession.prefix(expectedUser)
+    configuration = EngineConfiguration(
+      zones: zones, categories: categories.map { CategoryTraits($0) }, settings: settings,
+      expectedUser: expectedUser)
+  }
+
+  /// What the stored keys of a user begin with.
+  static func prefix(_ user: String?) -> String { user.map { "engine/\($0)/" } ?? "engine/" + "-/" }
+
+  // MARK: Calls
+
+  /// Syncs until nothing more can be done now, and says what was done and what waits.
+  ///
+  /// Failures of the server, the network, a category or the store are in the result. Throws
+  /// ``SyncFailure/reentrantCall`` from inside a callback, and when the stored state cannot be read.
+  public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncResult {
+    try run(.sync(request))
+  }
+
+  /// Answers the question that a lost zone raised (engine section 12). The next sync acts on it. Without an open
+  /// question it does nothing; after `keepLocal` another answer may follow.
+  @discardableResult
+  public func decide(_ zone: ZoneID, category: String, _ answer: ZoneLossAnswer) throws -> SyncResult {
+    try run(.decide(zone, category: category, answer))
+  }
+
+  /// Zones to create or delete with the next sync; durable when this returns.
+  public func add(_ changes: [PendingState.DatabaseChange]) throws { try tell(.addDatabaseChanges(changes)) }
+
+  /// The server may have changes in these zones.
+  public func noteHint(_ zones: [ZoneID]) throws { try tell(.hint(zones)) }
+
+  /// The network is back: a wait that it caused is over.
+  public func noteReconnect() throws { try tell(.reconnected) }
+
+  /// Stops new requests of the call that runs; the answer under way is still taken. From any thread.
+  public func cancelOperations() { isCancelled.withLock { $0 = true } }
+
+  /// The durable facts, as stored.
+  public func registry() throws -> ZoneRegistry { try open().registry }
+
+  /// Pending zone changes, and record changes of apps that use the engine's queue.
+  public func pending() throws -> PendingState { try open().pending }
+
+  // MARK: The loop
+
+  private func run(_ input: Input) throws -> SyncResult {
+    guard !isBusy else { throw SyncFailure.reentrantCall }
+    var machine = try open()
+    isBusy = true
+    defer { isBusy = false }
+    isCancelled.withLock { $0 = false }
+    var next: Input? = input
+    var result = SyncResult()
+    do {
+      while let input = next {
+        next = nil
+        for effect in take(input, &machine) {
+          switch effect {
+          case .commit(let delta): try write(delta)
+          case .event(let event): observer?.handle(event)
+          case .perform(let task): next = .answer(perform(task))
+          case .finish(let done): result = done
+          }
+        }
+      }
+      self.machine = machine
+    } catch {
+      // What the machine believes is not stored: it is opened again from what is.
+      machine.abandonRun().forEach { observer?.handle($0) }
+      observer?.handle(.diagnostic(.store("\(error)"), nil))
+      self.machine = nil
+      result.failure = .store("\(error)")
+    }
+    page = nil
+    return result
+  }
+
+  private func tell(_ input: Input) throws {
+    guard !isBusy else { throw SyncFailure.reentrantCall }
+    var machine = try open()
+    for effect in take(input, &machine) {
+      if case .commit(let delta) = effect { try write(delta) }
+    }
+    self.machine = machine
+  }
+
+  private func take(_ input: Input, _ machine: inout SyncStateMachine) -> [Effect] {
+    if machine.limits != cloud.limits { _ = step(.limits(cloud.limits), &machine) }
+    if isCancelled.withLock({ $0 }) { _ = step(.cancel, &machine) }
+    return step(input, &machine)
+  }
+
+  private func step(_ input: Input, _ machine: inout SyncStateMachine) -> [Effect] {
+    let moment = Moment(wall: time.wallClock, uptime: time.uptime, random: randomness.next())
+    inputLog?(input, moment)
+    return machine.step(input, now: moment)
+  }
+
+  private func open() throws -> SyncStateMachine {
+    if let machine { return machine }
+    let stored = try store.loadState()
+    var rows: [String: String] = [:]
+    for (key, value) in stored where key.hasPrefix(prefix) { rows[String(key.dropFirst(prefix.count))] = value }
+    let moment = Moment(wall: time.wallClock, uptime: time.uptime, random: randomness.next())
+    let machine = try SyncStateMachine(configuration: configuration, rows: rows, now: moment)
+    self.machine = machine
+    return machine
+  }
+
+  // MARK: The store
+
+  private func write(_ delta: StateDelta) throws {
+    try retrying { try store.transaction { try writeRows(delta) } }
+  }
+
+  /// Writes rows inside a transaction.
+  func writeRows(_ delta: StateDelta) throws {
+    guard !delta.isEmpty else { return }
+    var rows: StateDelta = [:]
+    for (key, value) in delta { rows[prefix + key] = .some(value) }
+    try store.writeState(rows)
+  }
+
+  /// Tries what may fail because another program holds the file; nothing of a failed try is stored.
+  func retrying<Result>(_ body: () throws -> Result) throws -> Result {
+    for _ in 1..<Self.storeTries {
+      do { return try body() } catch { continue }
+    }
+    return try body()
+  }
+}
+
+extension CategoryTraits {
+  init(_ category: any RecordCategory) {
+    self.init(
+      name: category.name, delivery: category.delivery, sweepsSnapshots: category.sweepsSnapshots,
+      asksAboutDeletedZones: category.policy(for: .deleted) == .ask)
+  }
+}

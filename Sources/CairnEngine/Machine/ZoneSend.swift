@@ -1,0 +1,304 @@
+import CairnRecords
+
+/// One batch of one category, from the queue to its settlement (engine section 6).
+///
+/// Entries whose fate is known are settled in one transaction; those whose fate needs a fetch of the zone are reported
+/// as undecided. A request that is too large is halved, down to the record that is the cause.
+struct ZoneSend: Sendable {
+  /// What a batch came to.
+  struct Report: Sendable {
+    /// False: the category had nothing to send.
+    var hadBatch = false
+    var sent = SentRecords()
+    /// Some entry was neither saved nor deleted.
+    var hasFailures = false
+    /// Names that have had their turn in this call, with the reason under which they wait.
+    var excluded: [String: PendingReason] = [:]
+    /// Entries to settle after a fetch of the zone.
+    var undecided: OutgoingBatch?
+    var undecidedResults: [EntryResult] = []
+    var requestError: CloudError?
+    /// An entry was throttled: the zone waits.
+    var zoneHold: CloudError?
+    var isSignedOut: CloudError?
+    var isZoneMissing = false
+    var hitQuota = false
+    var storeFailure: String?
+  }
+
+  enum Step: Sendable {
+    case task(EngineTask)
+    case done(Report)
+  }
+
+  private enum Stage { case taking, sending, lookingUp, settling }
+
+  let zone: ZoneID
+  let category: Int
+  let request: BatchRequest
+  let settings: SyncSettings
+  /// Failed attempts in a row of this call, by record name.
+  private(set) var attempts: [String: Int]
+  /// Largest number of entries that the server has taken, once it refused more.
+  private(set) var cap: Int
+  private(set) var report = Report()
+
+  private var stage = Stage.taking
+  private var entries: [OutgoingEntry] = []
+  private var results: [EntryResult?] = []
+  private var isUndecided: [Bool] = []
+  private var ranges: [Range<Int>] = []
+  private var sending: Range<Int> = 0..<0
+  private var lookups: [Int] = []
+  private var lookingUp: [Int] = []
+
+  init(zone: ZoneID, category: Int, request: BatchRequest, settings: SyncSettings, attempts: [String: Int], cap: Int) {
+    self.zone = zone
+    self.category = category
+    self.request = request
+    self.settings = settings
+    self.attempts = attempts
+    self.cap = cap
+  }
+
+  var firstTask: EngineTask { .takeBatch(zone, category: category, request) }
+
+  mutating func step(_ answer: EngineAnswer, _ registry: ZoneRegistry, _ now: Moment) -> Step {
+    if case .storeFailed(let message) = answer {
+      report.storeFailure = message
+      return .done(report)
+    }
+    switch (stage, answer) {
+    case (.taking, .batch(nil)): return .done(report)
+    case (.taking, .batch(let batch?)): return take(batch, registry, now)
+    case (.sending, .outcomes(let outcomes)):
+      read(outcomes)
+      return sendNext(registry, now)
+    case (.sending, .failed(let error)): return failed(error, registry, now)
+    case (.lookingUp, .records(let records)):
+      read(records)
+      return lookUpNext(registry, now)
+    case (.lookingUp, .failed(let error)):
+      report.requestError = error
+      let reason = ErrorReactions.pendingReason(error)
+      for index in lookingUp + lookups { results[index] = .postponed(reason, retryAt: nil) }
+      lookups = []
+      return settle(registry, now)
+    case (.settling, .done): return .done(report)
+    default:
+      report.storeFailure = "the driver answered \(answer) in \(stage)"
+      return .done(report)
+    }
+  }
+
+  // MARK: Sending
+
+  private mutating func take(_ batch: OutgoingBatch, _ registry: ZoneRegistry, _ now: Moment) -> Step {
+    entries = batch.entries
+    results = entries.map { entry in
+      // The category should have left these out: they have had their turn, and would make a call endless.
+      request.excluded[entry.operation.record.id.name].map { .postponed($0, retryAt: nil) }
+    }
+    isUndecided = Array(repeating: false, count: entries.count)
+    report.hadBatch = results.contains { $0 == nil }
+    guard report.hadBatch else { return entries.isEmpty ? .done(report) : settle(registry, now) }
+    ranges = cut()
+    return sendNext(registry, now)
+  }
+
+  /// Ranges without excluded entries, each within the cap, last first.
+  private func cut() -> [Range<Int>] {
+    var out: [Range<Int>] = []
+    var start = 0
+    while start < entries.count {
+      var end = start
+      while end < entries.count, end - start < max(1, cap), results[end] == nil { end += 1 }
+      if end > start { out.append(start..<end) }
+      start = max(end, start + (end == start ? 1 : 0))
+    }
+    return out.reversed()
+  }
+
+  private mutating func sendNext(_ registry: ZoneRegistry, _ now: Moment) -> Step {
+    guard let range = ranges.popLast() else { return lookUpNext(registry, now) }
+    sending = range
+    stage = .sending
+    return .task(.modify(zone, entries[range].map(\.operation), atomic: settings.atomicByZone))
+  }
+
+  private mutating func read(_ outcomes: [OperationOutcome]) {
+    for index in sending {
+      let offset = index - sending.lowerBound
+      guard offset < outcomes.count else {
+        take(CloudError(.undecodableAnswer, "the answer has fewer entries than the request"), index)
+        continue
+      }
+      switch outcomes[offset] {
+      case .saved(let record):
+        if let tag = record.changeTag {
+          results[index] = .saved(tag)
+        } else {
+          take(CloudError(.undecodableAnswer, "a saved record came without change tag"), index)
+        }
+      case .deleted: results[index] = .deleted
+      case .failed(_, let error): take(error, index)
+      }
+    }
+  }
+
+  private mutating func take(_ error: CloudError, _ index: Int) {
+    switch ErrorReactions.entry(error, isDelete: entries[index].operation.kind.isDelete) {
+    case .settled(let result): results[index] = result
+    case .lookUp: lookups.append(index)
+    case .fetchFirst(let result):
+      results[index] = result
+      isUndecided[index] = true
+    case .again: results[index] = .postponed(.unsent, retryAt: nil)
+    case .zoneMissing:
+      results[index] = .postponed(.unsent, retryAt: nil)
+      report.isZoneMissing = true
+    }
+    switch error.code {
+    case .throttled, .tryAgainLater, .zoneBusy: report.zoneHold = report.zoneHold ?? error
+    case .quotaExceeded: report.hitQuota = true
+    case .authenticationFailed, .authenticationRequired: report.isSignedOut = error
+    default: break
+    }
+  }
+
+  private mutating func failed(_ error: CloudError, _ registry: ZoneRegistry, _ now: Moment) -> Step {
+    if ErrorReactions.asksForSmallerRequest(error) && sending.count > 1 {
+      let middle = sending.lowerBound + sending.count / 2
+      if error.code == .limitExceeded { cap = max(1, sending.count / 2) }
+      ranges.append(middle..<sending.upperBound)
+      ranges.append(sending.lowerBound..<middle)
+      return sendNext(registry, now)
+    }
+    switch ErrorReactions.request(error) {
+    case .refused, .quota:
+      for index in sending { take(error, index) }
+      return sendNext(registry, now)
+    default:
+      report.requestError = error
+      let reason = ErrorReactions.pendingReason(error)
+      for index in sending { results[index] = .postponed(reason, retryAt: nil) }
+      // An internal error is counted against the records that met it, not against those that were still to go.
+      let rest: PendingReason = reason == .internal ? .unsent : reason
+      for index in ranges.joined() where results[index] == nil { results[index] = .postponed(rest, retryAt: nil) }
+      for index in lookups { results[index] = .postponed(reason, retryAt: nil) }
+      (ranges, lookups) = ([], [])
+      return settle(registry, now)
+    }
+  }
+
+  // MARK: The server's records of conflicts
+
+  private mutating func lookUpNext(_ registry: ZoneRegistry, _ now: Moment) -> Step {
+    guard !lookups.isEmpty else { return settle(registry, now) }
+    lookingUp = Array(lookups.prefix(max(1, cap)))
+    lookups.removeFirst(lookingUp.count)
+    stage = .lookingUp
+    return .task(.lookup(zone, names: lookingUp.map { entries[$0].operation.record.id.name }))
+  }
+
+  private mutating func read(_ records: [Result<Record, CloudError>]) {
+    for (offset, index) in lookingUp.enumerated() {
+      guard offset < records.count else {
+        results[index] = .postponed(.unsent, retryAt: nil)
+        continue
+      }
+      switch records[offset] {
+      case .success(let record): results[index] = .conflict(record)
+      case .failure(let error) where error.code == .conflict || error.code == .exists:
+        results[index] = .postponed(.internal, retryAt: nil)
+      case .failure(let error): take(error, index)
+      }
+    }
+  }
+
+  // MARK: Settling
+
+  private mutating func settle(_ registry: ZoneRegistry, _ now: Moment) -> Step {
+    var delta: StateDelta = [:]
+    var decided: [OutgoingEntry] = []
+    var decidedResults: [EntryResult] = []
+    var undecided: [OutgoingEntry] = []
+    for (index, entry) in entries.enumerated() {
+      let result = limited(results[index] ?? .postponed(.unsent, retryAt: nil), entry, registry, now, &delta)
+      if isUndecided[index], case .postponed = result {} else if isUndecided[index] {
+        undecided.append(entry)
+        report.undecidedResults.append(result)
+        report.hasFailures = true
+        continue
+      }
+      decided.append(entry)
+      decidedResults.append(result)
+      count(result, entry)
+    }
+    if !undecided.isEmpty { report.undecided = OutgoingBatch(zone: zone, entries: undecided) }
+    if report.sent.saved + report.sent.deleted > 0 && !registry.isConfirmed(zone) && !report.isZoneMissing {
+      delta[StoredKeys.zone(zone, .confirmed)] = "1"
+    }
+    if report.sent.saved > 0 && registry.quota != nil && !report.hitQuota { delta[StoredKeys.quota] = .some(nil) }
+    if decided.isEmpty && delta.isEmpty { return .done(report) }
+    stage = .settling
+    return .task(.settle(category: category, OutgoingBatch(zone: zone, entries: decided), decidedResults, delta))
+  }
+
+  /// Bounds what would be tried for ever: five attempts in a row, then backoff; an internal error five times, then
+  /// hourly (engine sections 5 and 10).
+  private mutating func limited(
+    _ result: EntryResult, _ entry: OutgoingEntry, _ registry: ZoneRegistry, _ now: Moment, _ delta: inout StateDelta
+  ) -> EntryResult {
+    let id = entry.operation.record.id
+    let stored = registry.tries(id)
+    switch result {
+    case .saved, .deleted:
+      attempts[id.name] = nil
+      if stored > 0 { delta[StoredKeys.tries(zone, id.name)] = .some(nil) }
+      return result
+    case .postponed(.internal, nil) where request.excluded[id.name] == nil:
+      let tries = stored + 1
+      delta[StoredKeys.tries(zone, id.name)] = String(tries)
+      return .postponed(.internal, retryAt: now.wall + internalWait(tries, now))
+    case .conflict, .unknownItem, .handedOver(.missingParent, _), .postponed(.unsent, nil):
+      guard request.excluded[id.name] == nil else { return result }
+      let count = attempts[id.name, default: 0] + 1
+      attempts[id.name] = count
+      guard count >= settings.attemptsInARow else { return result }
+      if case .handedOver = result { return result }
+      return .postponed(.unsent, retryAt: now.wall + internalWait(count, now))
+    case .postponed, .handedOver: return result
+    }
+  }
+
+  private func internalWait(_ tries: Int, _ now: Moment) -> Int64 {
+    tries >= settings.internalTries
+      ? settings.internalInterval
+      : Backoff.wait(
+        tries: tries, first: settings.backoffFirst, longest: settings.backoffLongest, fraction: now.fraction)
+  }
+
+  private mutating func count(_ result: EntryResult, _ entry: OutgoingEntry) {
+    let name = entry.operation.record.id.name
+    switch result {
+    case .saved: report.sent.saved += 1
+    case .deleted: report.sent.deleted += 1
+    case .conflict:
+      report.sent.conflicts += 1
+      report.hasFailures = true
+    case .unknownItem: report.hasFailures = true
+    case .postponed(let reason, let retryAt):
+      report.hasFailures = true
+      if reason != .unsent || retryAt != nil { wait(name, reason) }
+    case .handedOver(let reason, _):
+      report.hasFailures = true
+      wait(name, reason)
+    }
+  }
+
+  private mutating func wait(_ name: String, _ reason: PendingReason) {
+    report.excluded[name] = reason
+    report.sent.waiting.append(.init(name: name, reason: reason))
+  }
+}

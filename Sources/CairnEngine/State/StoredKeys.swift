@@ -1,0 +1,80 @@
+import CairnRecords
+
+/// Names of the engine's stored rows. The format is written down in docs/internals/engine.md.
+enum StoredKeys {
+  static let format = "format"
+  static let formatVersion = "1"
+  static let databaseToken = "db/token"
+  static let databaseHold = "db/hold"
+  static let backoff = "db/backoff"
+  static let quota = "db/quota"
+  static let account = "db/account"
+  static let lastSync = "db/lastSync"
+  static let zonePrefix = "z/"
+  static let queuePrefix = "q/"
+
+  /// Attributes of a zone.
+  enum Zone: String, CaseIterable {
+    /// Position in the feed.
+    case token
+    /// Seen in a server's answer, in this incarnation.
+    case confirmed
+    /// A page of the feed has been stored, in this incarnation.
+    case fetched
+    /// A snapshot runs: its end is a sweep.
+    case snapshot
+    /// Wall time of the last complete fetch.
+    case lastFetch
+    /// Waits till this wall time.
+    case hold
+    /// The server has changes that were not fetched.
+    case unfetched
+  }
+
+  static func zone(_ zone: ZoneID, _ attribute: Zone) -> String { zoneRoot(zone) + attribute.rawValue }
+
+  /// The open question of a category, or its answer when that forbids sync; see ``ZoneRegistry``.
+  static func question(_ zone: ZoneID, _ category: String) -> String { zoneRoot(zone) + "question/" + category }
+
+  static func tries(_ zone: ZoneID, _ record: String) -> String { zoneRoot(zone) + "tries/" + record }
+
+  static func zoneRoot(_ zone: ZoneID) -> String { zonePrefix + path(zone) + "/" }
+
+  /// `owner/name`, each with `%` and `/` percent-encoded.
+  static func path(_ zone: ZoneID) -> String { escape(zone.owner) + "/" + escape(zone.name) }
+
+  static func parse(path: Substring) -> (zone: ZoneID, rest: Substring)? {
+    guard let first = path.firstIndex(of: "/") else { return nil }
+    let tail = path[path.index(after: first)...]
+    let second = tail.firstIndex(of: "/") ?? tail.endIndex
+    let rest = second == tail.endIndex ? tail[second...] : tail[tail.index(after: second)...]
+    return (ZoneID(name: unescape(tail[..<second]), owner: unescape(path[..<first])), rest)
+  }
+
+  private static func escape(_ text: String) -> String {
+    guard text.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "%") }) else { return text }
+    return text.reduce(into: "") { out, character in
+      switch character {
+      case "/": out += "%2F"
+      case "%": out += "%25"
+      default: out.append(character)
+      }
+    }
+  }
+
+  private static func unescape(_ text: Substring) -> String {
+    guard text.contains("%") else { return String(text) }
+    var out = ""
+    var rest = text
+    while let mark = rest.firstIndex(of: "%") {
+      out += rest[..<mark]
+      let code = rest[mark...].prefix(3)
+      out += code == "%2F" ? "/" : "%"
+      rest = rest[code.endIndex...]
+    }
+    return out + rest
+  }
+}
+
+/// Rows to set, and with nil to remove.
+public typealias StateDelta = [String: String?]
