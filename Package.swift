@@ -73,6 +73,7 @@ let package = Package(
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
     tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
+    tests("CairnEngineTests", ["CairnEngine", "CairnTesting"]),
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),

@@ -33,7 +33,17 @@ extension SyncStateMachine {
       return
     }
     createZone(lane.zone)
-    run?.next([.zoneChanges])
+    createAndFetch(lane.zone)
+  }
+
+  /// Creates what is queued, then fetches, so that there is a token from before the first save: without one a later fetch
+  /// would be a snapshot of everything sent.
+  mutating func createAndFetch(_ zone: ZoneID) {
+    if run?.isSendOpen == true {
+      run?.next([.zoneChanges, .endSend, .beginFetch, .fetch(zone), .endFetch, .beginSend])
+    } else {
+      run?.next([.zoneChanges, .fetch(zone)])
+    }
   }
 
   mutating func continueSend(_ lane: Lane, _ answer: EngineAnswer) {
@@ -104,7 +114,8 @@ extension SyncStateMachine {
     var jobs: [Job] = [.endSend]
     let settling: [Job] = run.undecided[lane] == nil ? [] : [.settleUndecided(lane)]
     if self.run?.fruitless ?? 0 < settings.fruitlessRounds {
-      if !report.isZoneMissing { jobs += [.beginFetch, .fetch(lane.zone), .endFetch] }
+      if report.isZoneMissing { jobs.insert(.zoneChanges, at: 0) }
+      jobs += [.beginFetch, .fetch(lane.zone), .endFetch]
       jobs += settling + [.retryParked(lane)] + sendJobs(run.zones)
     } else {
       jobs += settling

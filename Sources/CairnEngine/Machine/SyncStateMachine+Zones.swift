@@ -154,7 +154,7 @@ extension SyncStateMachine {
       return
     }
     guard run?.request.scope != .fetchOnly else { return }
-    run?.next([.zoneChanges, .fetch(zone)])
+    createAndFetch(zone)
   }
 
   // MARK: The user's answer

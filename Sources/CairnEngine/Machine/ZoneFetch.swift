@@ -70,7 +70,8 @@ struct ZoneFetch: Sendable {
     case (.requesting, .page(let page)): return store(page, registry, now)
     case (.requesting, .failed(let error)): return react(to: error, registry, now)
     case (.checkingExistence, .flag(let exists)):
-      return .done(exists ? .failed(CloudError(.internalError, "the zone exists, but its changes are not found")) : .gone)
+      return .done(
+        exists ? .failed(CloudError(.internalError, "the zone exists, but its changes are not found")) : .gone)
     case (.storing, .done): return afterStoring(registry, now)
     case (.unseen, .ids(let ids)): return sweep(ids, registry, now)
     case (.sweeping, .found(let records, let deletions)):
@@ -88,7 +89,7 @@ struct ZoneFetch: Sendable {
   private mutating func begin(_ registry: ZoneRegistry) -> Step {
     token = registry.token(zone)
     let isCutOff = registry.isInSnapshot(zone)
-    isSnapshot = isCutOff || isResync || (token == nil && registry.wasFetched(zone))
+    isSnapshot = isCutOff || isResync || (token == nil && registry.isConfirmed(zone))
     let continues = isCutOff && token != nil && !isResync
     return isSnapshot && !continues ? beginSnapshot() : request()
   }
@@ -122,7 +123,6 @@ struct ZoneFetch: Sendable {
     var delta: StateDelta = [:]
     set(.token, page.token.rawValue, in: &delta, registry)
     set(.confirmed, "1", in: &delta, registry)
-    set(.fetched, "1", in: &delta, registry)
     if isLastPage { addEnd(to: &delta, registry, now) }
     stage = .storing
     if plan == PagePlan() && delta.isEmpty { return afterStoring(registry, now) }

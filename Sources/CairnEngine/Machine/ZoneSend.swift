@@ -225,7 +225,8 @@ struct ZoneSend: Sendable {
     var undecided: [OutgoingEntry] = []
     for (index, entry) in entries.enumerated() {
       let result = limited(results[index] ?? .postponed(.unsent, retryAt: nil), entry, registry, now, &delta)
-      if isUndecided[index], case .postponed = result {} else if isUndecided[index] {
+      if isUndecided[index], case .postponed = result {
+      } else if isUndecided[index] {
         undecided.append(entry)
         report.undecidedResults.append(result)
         report.hasFailures = true

@@ -19,8 +19,6 @@ enum StoredKeys {
     case token
     /// Seen in a server's answer, in this incarnation.
     case confirmed
-    /// A page of the feed has been stored, in this incarnation.
-    case fetched
     /// A snapshot runs: its end is a sweep.
     case snapshot
     /// Wall time of the last complete fetch.

@@ -17,7 +17,6 @@ public struct ZoneRegistry: Hashable, Sendable {
 
   public func token(_ zone: ZoneID) -> ChangeToken? { text(zone, .token).map { ChangeToken($0) } }
   public func isConfirmed(_ zone: ZoneID) -> Bool { text(zone, .confirmed) != nil }
-  public func wasFetched(_ zone: ZoneID) -> Bool { text(zone, .fetched) != nil }
   public func isInSnapshot(_ zone: ZoneID) -> Bool { text(zone, .snapshot) != nil }
   public func lastFetch(_ zone: ZoneID) -> Int64? { text(zone, .lastFetch).flatMap { Int64($0) } }
   public func hold(_ zone: ZoneID) -> Int64? { text(zone, .hold).flatMap { Int64($0) } }
