@@ -148,33 +148,3 @@ public struct SyncStateMachine: Sendable {
     take(answer, of: job)
   }
 }
-
-extension EngineTask {
-  /// The engine's rows that are committed with the task.
-  var delta: StateDelta {
-    switch self {
-    case .recover(let delta), .beginSnapshot(_, _, let delta), .storePage(_, _, let delta),
-      .settle(_, _, _, let delta), .loseZone(_, _, let delta), .answerLoss(_, _, let delta),
-      .abandonChanges(_, let delta):
-      delta
-    default: [:]
-    }
-  }
-
-  var needsServer: Bool {
-    switch self {
-    case .identify, .databaseChanges, .fetchPage, .sweep, .modify, .lookup, .zoneExists, .createZones, .deleteZones:
-      true
-    default: false
-    }
-  }
-}
-
-extension EngineAnswer {
-  var cameFromServer: Bool {
-    switch self {
-    case .user, .databasePage, .page, .found, .outcomes, .records, .zones: true
-    default: false
-    }
-  }
-}
