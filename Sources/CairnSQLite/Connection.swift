@@ -1,4 +1,5 @@
 import CSQLite
+import Synchronization
 
 /// A connection to one SQLite database file.
 ///
@@ -19,6 +20,10 @@ public final class Connection {
   public let path: String
   private var cache: [String: Statement] = [:]
   private var savepointDepth = 0
+  private let interruptTarget: InterruptTarget
+
+  /// Statements kept at most: a bound for callers whose SQL text varies.
+  private static let cacheLimit = 500
 
   /// Opens a file, or a private database in memory for `:memory:`.
   ///
@@ -37,10 +42,12 @@ public final class Connection {
     }
     handle = opened
     self.path = path
+    interruptTarget = InterruptTarget(opened)
     sqlite3_busy_timeout(handle, busyTimeout)
   }
 
   deinit {
+    interruptTarget.clear()
     cache.removeAll()
     sqlite3_close_v2(handle)
   }
@@ -48,12 +55,17 @@ public final class Connection {
   // MARK: Statements
 
   /// Runs one or more statements that return nothing of interest.
+  ///
+  /// When one fails, those before it have run: use a transaction where that matters.
   public func execute(_ sql: String) throws(SQLiteError) {
+    try Statement.checkText(sql)
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw SQLiteError(handle, code: code, sql: sql) }
   }
 
   /// Compiles one statement that the caller keeps.
+  ///
+  /// - Throws: also `SQLITE_MISUSE` when `sql` holds no statement, or more than one.
   public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
     try Statement(self, sql)
   }
@@ -67,6 +79,7 @@ public final class Connection {
       return statement
     }
     let statement = try Statement(self, sql)
+    if cache.count >= Self.cacheLimit { cache.removeAll() }
     cache[sql] = statement
     return statement
   }
@@ -106,6 +119,9 @@ public final class Connection {
   }
 
   /// Runs `body` in a transaction, or in a savepoint when one is open already. Rolls back and rethrows if it throws.
+  ///
+  /// Throws too when a statement in `body` rolled the transaction back by itself (`RAISE(ROLLBACK)`, a full disk, an
+  /// interrupt) and `body` went on: nothing then was in a transaction, and what ran later is kept.
   public func transaction<Result>(
     _ kind: TransactionKind = .immediate, _ body: () throws -> Result
   ) throws -> Result {
@@ -132,8 +148,11 @@ public final class Connection {
       try execute("RELEASE \(name)")
       return result
     } catch {
-      // A statement that rolled the whole transaction back took the savepoint with it.
-      if isInTransaction { try execute("ROLLBACK TO \(name); RELEASE \(name)") }
+      // A statement that rolled the whole transaction back took the savepoint with it. If `body` then began another
+      // transaction, the savepoint's own changes can't be told apart from it any more: none are kept.
+      if isInTransaction {
+        do { try execute("ROLLBACK TO \(name); RELEASE \(name)") } catch { rollBack() }
+      }
       throw error
     }
   }
@@ -173,13 +192,25 @@ public final class Connection {
   // MARK: Interrupting
 
   /// Lets another thread stop what runs on this connection.
-  public var interruptHandle: InterruptHandle { InterruptHandle(handle) }
+  public var interruptHandle: InterruptHandle { InterruptHandle(target: interruptTarget) }
 
-  /// Stops a connection's running statement with `SQLITE_INTERRUPT`. Valid as long as the connection.
-  public struct InterruptHandle: @unchecked Sendable {
-    // sqlite3_interrupt is documented as safe to call from another thread.
-    private let handle: OpaquePointer
-    init(_ handle: OpaquePointer) { self.handle = handle }
-    public func interrupt() { sqlite3_interrupt(handle) }
+  /// Stops a connection's running statements with `SQLITE_INTERRUPT`, which rolls back a transaction in which one of them
+  /// was writing. Does nothing while none runs, or when the connection is closed. Safe on any thread.
+  public struct InterruptHandle: Sendable {
+    fileprivate let target: InterruptTarget
+    public func interrupt() { target.interrupt() }
+  }
+
+  fileprivate final class InterruptTarget: Sendable {
+    /// SQLite's handle as an address, 0 when it is closed: pointers can't be sent.
+    private let address: Mutex<UInt>
+
+    init(_ handle: OpaquePointer) { address = Mutex(UInt(bitPattern: handle)) }
+
+    func interrupt() {
+      address.withLock { if let handle = OpaquePointer(bitPattern: $0) { sqlite3_interrupt(handle) } }
+    }
+
+    func clear() { address.withLock { $0 = 0 } }
   }
 }

@@ -3,21 +3,49 @@ import CSQLite
 /// A compiled statement. Parameters are numbered from 1, columns from 0, as in SQLite.
 public final class Statement {
   let handle: OpaquePointer
-  // Keeps the connection open for as long as the statement lives; cached statements must not keep it alive.
-  private unowned let connection: Connection
+  // SQLite keeps a closed connection until its last statement is finalized, so this outlives `Connection` where need be.
+  private let database: OpaquePointer
   public let sql: String
 
   init(_ connection: Connection, _ sql: String) throws(SQLiteError) {
-    var prepared: OpaquePointer?
-    let code = sqlite3_prepare_v3(connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
-    guard code == SQLITE_OK, let prepared else {
-      throw code == SQLITE_OK
-        ? SQLiteError(extendedCode: SQLITE_MISUSE, message: "empty statement", sql: sql)
-        : SQLiteError(connection.handle, code: code, sql: sql)
+    database = connection.handle
+    self.sql = sql
+    try Self.checkText(sql)
+    var text = sql
+    let (code, prepared, hasMore) = text.withUTF8 { Self.compile($0, connection.handle) }
+    guard code == SQLITE_OK else { throw SQLiteError(connection.handle, code: code, sql: sql) }
+    guard let prepared, !hasMore else {
+      sqlite3_finalize(prepared)
+      throw SQLiteError(
+        extendedCode: SQLITE_MISUSE, message: prepared == nil ? "empty statement" : "more than one statement", sql: sql)
     }
     handle = prepared
-    self.connection = connection
-    self.sql = sql
+  }
+
+  /// SQLite reads a statement up to its first NUL and would run a part of it.
+  static func checkText(_ sql: String) throws(SQLiteError) {
+    guard !sql.utf8.contains(0) else {
+      throw SQLiteError(extendedCode: SQLITE_MISUSE, message: "NUL in a statement", sql: sql)
+    }
+  }
+
+  /// Compiles the first statement and looks whether another one, or something that is none, follows it.
+  private static func compile(
+    _ sql: UnsafeBufferPointer<UInt8>, _ database: OpaquePointer
+  ) -> (code: Int32, statement: OpaquePointer?, hasMore: Bool) {
+    sql.withMemoryRebound(to: CChar.self) { text in
+      guard let start = text.baseAddress, !text.isEmpty else { return (SQLITE_OK, nil, false) }
+      guard text.count < Int32.max else { return (SQLITE_TOOBIG, nil, false) }
+      var prepared: OpaquePointer?
+      var tail: UnsafePointer<CChar>?
+      let length = Int32(text.count)
+      let code = sqlite3_prepare_v3(database, start, length, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, &tail)
+      guard code == SQLITE_OK, let tail, tail - start < text.count else { return (code, prepared, false) }
+      var next: OpaquePointer?
+      let nextCode = sqlite3_prepare_v3(database, tail, length - Int32(tail - start), 0, &next, nil)
+      sqlite3_finalize(next)
+      return (code, prepared, nextCode != SQLITE_OK || next != nil)
+    }
   }
 
   deinit { sqlite3_finalize(handle) }
@@ -29,7 +57,7 @@ public final class Statement {
     let code = sqlite3_step(handle)
     if code == SQLITE_ROW { return true }
     guard code == SQLITE_DONE else {
-      let error = SQLiteError(connection.handle, code: code, sql: sql)
+      let error = SQLiteError(database, code: code, sql: sql)
       sqlite3_reset(handle)
       throw error
     }
@@ -56,6 +84,8 @@ public final class Statement {
 
   // MARK: Binding
 
+  /// Binds `values` from the first parameter on. Parameters beyond them keep what they have; `SQLITE_RANGE` where there are
+  /// more values than parameters.
   public func bind(_ values: [Value]) throws(SQLiteError) {
     var index: Int32 = 1
     for value in values {
@@ -83,12 +113,14 @@ public final class Statement {
     try check(sqlite3_bind_int64(handle, index, value))
   }
 
+  /// NaN is bound as NULL: SQLite has no NaN.
   public func bind(_ index: Int32, _ value: Double) throws(SQLiteError) {
     try check(sqlite3_bind_double(handle, index, value))
   }
 
   public func bind(_ index: Int32, _ value: String) throws(SQLiteError) {
     var value = value
+    try checkSize(value.utf8.count)
     let code = value.withUTF8 { bytes in
       guard let base = bytes.baseAddress else { return cairn_sqlite3_bind_text_static(handle, index, "", 0) }
       return base.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
@@ -100,6 +132,7 @@ public final class Statement {
 
   /// Binds bytes as TEXT, valid UTF-8 or not.
   public func bindText(_ index: Int32, _ bytes: [UInt8]) throws(SQLiteError) {
+    try checkSize(bytes.count)
     let code = bytes.withUnsafeBytes { raw in
       guard let base = raw.bindMemory(to: CChar.self).baseAddress else {
         return cairn_sqlite3_bind_text_static(handle, index, "", 0)
@@ -111,6 +144,7 @@ public final class Statement {
 
   /// Binds bytes as BLOB.
   public func bind(_ index: Int32, _ bytes: [UInt8]) throws(SQLiteError) {
+    try checkSize(bytes.count)
     let code = bytes.withUnsafeBytes { raw in
       // A null pointer would bind NULL: the empty blob needs a pointer of its own.
       guard let base = raw.baseAddress else { return sqlite3_bind_zeroblob(handle, index, 0) }
@@ -119,8 +153,15 @@ public final class Statement {
     try check(code)
   }
 
+  /// SQLite counts bytes in 32 bits.
+  private func checkSize(_ count: Int) throws(SQLiteError) {
+    guard count <= Int32.max else {
+      throw SQLiteError(extendedCode: SQLITE_TOOBIG, message: "string or blob too big", sql: sql)
+    }
+  }
+
   private func check(_ code: Int32) throws(SQLiteError) {
-    guard code == SQLITE_OK else { throw SQLiteError(connection.handle, code: code, sql: sql) }
+    guard code == SQLITE_OK else { throw SQLiteError(database, code: code, sql: sql) }
   }
 
   // MARK: Columns
