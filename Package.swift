@@ -54,7 +54,12 @@ let package = Package(
     library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnEngine"]),
 
     // L4
-    library("CairnClient", ["CairnRecords", "CairnWire", "CairnEngine", "CCurl"]),
+    library(
+      "CairnClient",
+      [
+        "CairnRecords", "CairnWire", "CairnEngine",
+        .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
+      ]),
     library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd"]),
     library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 
@@ -77,6 +82,7 @@ let package = Package(
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
+    tests("CairnClientTests", ["CairnClient"]),
     tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
   ]
 )

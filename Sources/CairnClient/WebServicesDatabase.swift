@@ -1,0 +1,256 @@
+import CairnEngine
+import CairnRecords
+import CairnWire
+import Synchronization
+
+/// One database of one user on a server of the Web Services protocol.
+///
+/// Calls block the caller's thread, one at a time. The first one learns by users/caller what the server offers; the
+/// extensions of web-services section 15 are requested on servers that announced them only.
+public final class WebServicesDatabase: CloudDatabase {
+  private struct State {
+    var token: String
+    /// Nil until the first answer.
+    var features: ServerFeatures?
+    var user: String?
+  }
+
+  private let options: ServiceOptions
+  private let transport: any HTTPTransport
+  private let state: Mutex<State>
+
+  /// Talks over the platform's transport.
+  public convenience init(_ options: ServiceOptions) {
+    #if canImport(Darwin)
+      self.init(options, transport: URLSessionTransport())
+    #else
+      // On loopback, compressing costs more than the bytes do.
+      self.init(options, transport: CurlTransport(caFile: options.caFile, acceptsGzip: !options.server.isLoopback))
+    #endif
+  }
+
+  init(_ options: ServiceOptions, transport: any HTTPTransport) {
+    self.options = options
+    self.transport = transport
+    state = Mutex(State(token: options.token))
+  }
+
+  public var limits: CloudLimits {
+    let page = state.withLock { $0.features?.page }
+    return CloudLimits(entriesPerRequest: page ?? CloudLimits().entriesPerRequest)
+  }
+
+  public func cancel() { transport.cancel() }
+
+  // MARK: Calls
+
+  /// A database in the path: the user's own calls go to the public one (section 2).
+  private enum Target { case database, user }
+
+  /// Does a call and reads its answer.
+  private func call<Answer>(
+    _ operation: String, at target: Target = .database, body: [UInt8]?,
+    _ decode: ([UInt8]) throws(WireError) -> Answer
+  ) throws(CloudError) -> Answer {
+    let (token, features) = state.withLock { ($0.token, $0.features) }
+    let errors = AnswerErrors(server: options.server, secrets: [token, options.apiToken ?? ""])
+    let database = target == .user ? "public" : options.scope.rawValue
+    let path = RequestURL.path(options, database: database, operation: operation)
+    let query = RequestURL.query(apiToken: options.apiToken, token: token, extensions: features?.request)
+    var request = HTTPRequest(url: "\(path)?\(query)", headers: ["User-Agent: cairn"], body: body)
+    if body != nil { request.headers.append("Content-Type: application/json") }
+    compress(&request, features)
+
+    let answer: HTTPResponse
+    do throws(HTTPFailure) {
+      answer = try transport.perform(request)
+    } catch {
+      throw errors.error(error)
+    }
+    adopt(answer)
+    guard (200..<300).contains(answer.status) else { throw errors.error(answer) }
+    do throws(WireError) {
+      return try decode(answer.body)
+    } catch {
+      throw errors.undecodable(answer, error)
+    }
+  }
+
+  private func compress(_ request: inout HTTPRequest, _ features: ServerFeatures?) {
+    guard let body = request.body, body.count >= ClientTuning.compressionThreshold, !options.server.isLoopback,
+      features?.takesGzip == true, let packed = Gzip.compress(body)
+    else { return }
+    request.body = packed
+    request.headers.append("Content-Encoding: gzip")
+  }
+
+  /// Takes over what every answer may tell: features, and the token that replaces the used one (section 3).
+  private func adopt(_ answer: HTTPResponse) {
+    let next =
+      answer.headers["x-apple-cloudkit-web-auth-token"] ?? answer.headers["x-apple-cloudkit-session"]
+    let isNew = state.withLock { state in
+      if let header = answer.headers["x-cairn-features"] {
+        state.features = ServerFeatures(header: header)
+      } else if state.features == nil, (200..<300).contains(answer.status) {
+        state.features = ServerFeatures.none
+      }
+      guard let next, !next.isEmpty, next != state.token else { return false }
+      state.token = next
+      return true
+    }
+    if isNew, let next { options.tokenChanged?(next) }
+  }
+
+  /// What the server offers, asked for where no answer has told yet.
+  private func features() throws(CloudError) -> ServerFeatures {
+    if let known = state.withLock({ $0.features }) { return known }
+    _ = try currentUser()
+    return state.withLock { $0.features ?? .none }
+  }
+
+  public func currentUser() throws(CloudError) -> String {
+    if let known = state.withLock({ $0.user }) { return known }
+    let answer = try call("users/caller", at: .user, body: nil) { (body) throws(WireError) in
+      try UserAnswer(decoding: body)
+    }
+    state.withLock { $0.user = answer.userRecordName }
+    return answer.userRecordName
+  }
+
+  // MARK: Feeds
+
+  public func databaseChanges(since token: ChangeToken?) throws(CloudError) -> DatabasePage {
+    let features = try features()
+    let request = DatabaseChangesRequest(syncToken: token?.rawValue, resultsLimit: features.page)
+    let body = Self.encode { request.encode(into: &$0) }
+    var page = try withToken(token) { () throws(CloudError) in
+      try call("changes/database", body: body) { (body) throws(WireError) in try DatabaseChangesAnswer.decode(body) }
+    }
+    page.changed = page.changed.map(relative)
+    page.deleted = page.deleted.map(relative)
+    return page
+  }
+
+  public func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
+    let features = try features()
+    let query = ZoneChangesQuery(zone: zone, syncToken: token?.rawValue, resultsLimit: features.page)
+    let body = Self.encode { ZoneChangesRequest.encode([query], into: &$0) }
+    return try withToken(token) { () throws(CloudError) in
+      try call("changes/zone", body: body) { (body) throws(WireError) in
+        try ZoneChangesAnswer.decode(body, zone: zone, trustsDeletionTimes: features.reportsDeletionTimes)
+      }.get()
+    }
+  }
+
+  /// BAD_REQUEST to a call with a token means that the token is of no use (section 13, rule 4).
+  private func withToken<Answer>(
+    _ token: ChangeToken?, _ body: () throws(CloudError) -> Answer
+  ) throws(CloudError) -> Answer {
+    do throws(CloudError) {
+      return try body()
+    } catch {
+      guard token != nil, error.code == .badRequest else { throw error }
+      var expired = error
+      expired.code = .changeTokenExpired
+      throw expired
+    }
+  }
+
+  /// The caller's own zones are named by the caller, so that they equal the engine's.
+  private func relative(_ zone: ZoneID) -> ZoneID {
+    options.scope == .private ? ZoneID(name: zone.name) : zone
+  }
+
+  // MARK: Records
+
+  public func modify(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> [OperationOutcome] {
+    guard !operations.isEmpty else { return [] }
+    var style = WireStyle.client
+    style.tombstoneTime = try features().reportsDeletionTimes
+    let body = Self.encode(capacity: operations.count * 1024) {
+      ModifyRequest.encode(zone: zone, operations, atomic: atomic, style: style, into: &$0)
+    }
+    return try call("records/modify", body: body) { (body) throws(WireError) in
+      try ModifyAnswer.decode(body, to: operations)
+    }
+  }
+
+  public func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {
+    guard !names.isEmpty else { return [] }
+    _ = try features()
+    let body = Self.encode { LookupRequest.encode(zone: zone, names: names, into: &$0) }
+    return try call("records/lookup", body: body) { (body) throws(WireError) in
+      try LookupAnswer.decode(body, zone: zone, names: names)
+    }
+  }
+
+  // MARK: Zones
+
+  public func createZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>] {
+    try modifyZones(zones.map { .create($0) }).map { result in
+      // Creating what exists succeeds (section 10).
+      if case .failure(let zone, let error) = result { return error.code == .exists ? .success(zone) : .failure(error) }
+      return .success(result.zone)
+    }
+  }
+
+  public func deleteZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>] {
+    try modifyZones(zones.map { .delete($0) }).map { result in
+      if case .failure(_, let error) = result { return .failure(error) }
+      return .success(result.zone)
+    }
+  }
+
+  private enum ZoneResult {
+    case success(ZoneID)
+    case failure(ZoneID, CloudError)
+
+    var zone: ZoneID {
+      switch self {
+      case .success(let zone), .failure(let zone, _): zone
+      }
+    }
+  }
+
+  private func modifyZones(_ operations: [ZonesModifyRequest.Operation]) throws(CloudError) -> [ZoneResult] {
+    guard !operations.isEmpty else { return [] }
+    _ = try features()
+    let body = Self.encode { ZonesModifyRequest.encode(operations, into: &$0) }
+    return try call("zones/modify", body: body) { (body) throws(WireError) in
+      let entries = try ZonesAnswer.decode(body)
+      guard entries.count == operations.count else {
+        throw WireError(.value, "another number of zones than were asked for", at: 0)
+      }
+      return zip(operations, entries).map { operation, entry in
+        entry.error.map { .failure(operation.zone, $0) } ?? .success(operation.zone)
+      }
+    }
+  }
+
+  public func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool {
+    _ = try features()
+    let body = Self.encode { ZonesLookupRequest.encode([zone], into: &$0) }
+    do throws(CloudError) {
+      let entry = try call("zones/lookup", body: body) { (body) throws(WireError) in
+        guard let entry = try ZonesAnswer.decode(body).first else {
+          throw WireError(.value, "the answer holds no zone", at: 0)
+        }
+        return entry
+      }
+      if let error = entry.error { throw error }
+      return !entry.isDeleted
+    } catch {
+      // The zone is missing as an entry or as the whole request (section 4).
+      if error.code == .zoneNotFound { return false }
+      throw error
+    }
+  }
+
+  private static func encode(capacity: Int = 512, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
+    var writer = JSONWriter(capacity: capacity)
+    body(&writer)
+    return writer.bytes
+  }
+}
