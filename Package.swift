@@ -54,12 +54,9 @@ let package = Package(
     library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnEngine"]),
 
     // L4
-    library(
-      "CairnClient",
-      [
-        "CairnRecords", "CairnWire", "CairnEngine",
-        .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
-      ]),
+    library("CairnClient", [
+      "CairnRecords", "CairnWire", "CairnEngine", .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
+    ]),
     library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd"]),
     library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 

@@ -148,7 +148,7 @@ struct BrokenNetworkTests {
     defer { responder.stop() }
     let database = try database(responder)
     Thread.detachNewThread {
-      while responder.requests.isEmpty { usleep(1000) }
+      responder.waitForRequest()
       database.cancel()
     }
     let clock = ContinuousClock()

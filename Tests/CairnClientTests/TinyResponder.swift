@@ -30,6 +30,7 @@ final class TinyResponder: Sendable {
 
   private let listener: Int32
   let port: Int
+  private let arrivals = DispatchSemaphore(value: 0)
   private let state: Mutex<State>
 
   init(_ script: [Action]) throws {
@@ -50,6 +51,9 @@ final class TinyResponder: Sendable {
     state = Mutex(State(script: script))
     Thread.detachNewThread { [self] in acceptLoop() }
   }
+
+  /// Blocks until a request has come that no earlier call has waited for.
+  func waitForRequest() { arrivals.wait() }
 
   var requests: [Request] { state.withLock { $0.requests } }
   var connectionCount: Int { state.withLock { $0.connections.count } }
@@ -92,6 +96,7 @@ final class TinyResponder: Sendable {
         state.requests.append(request)
         return state.script.isEmpty ? .silence : state.script.removeFirst()
       }
+      arrivals.signal()
       switch next {
       case .answer(let status, let headers, let body):
         let lines = ["HTTP/1.1 \(status) X", "Content-Length: \(body.utf8.count)"] + headers
