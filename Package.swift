@@ -51,7 +51,7 @@ let package = Package(
     library("CairnServerCore", ["CairnRecords", "CairnSQLite"]),
 
     // L3
-    library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnEngine"]),
+    library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnWire", "CairnEngine"]),
 
     // L4
     library("CairnClient", [
