@@ -39,6 +39,8 @@ let package = Package(
     .systemLibrary(
       name: "CMicrohttpd", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+    .systemLibrary(
+      name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
     // L1
@@ -57,7 +59,7 @@ let package = Package(
     library("CairnClient", [
       "CairnRecords", "CairnWire", "CairnEngine", .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
     ]),
-    library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd"]),
+    library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd", "CCrypto"]),
     library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 
     // L5

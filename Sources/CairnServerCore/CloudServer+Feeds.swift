@@ -1,7 +1,7 @@
 import CairnRecords
 
 /// What a client wants of a zone's feed.
-public struct ZoneChangesRequest: Sendable {
+public struct ZoneFeedQuery: Sendable {
   public var zone: ZoneID
   /// Nil, or an empty text, for a run from the beginning.
   public var token: ChangeToken?
@@ -51,7 +51,7 @@ public struct ZoneFeedPage: Sendable {
 extension CloudServer {
   /// One result per zone (changes/zone). All pages are of one snapshot.
   public func changes(
-    _ caller: Caller, _ scope: DatabaseScope, _ requests: [ZoneChangesRequest],
+    _ caller: Caller, _ scope: DatabaseScope, _ requests: [ZoneFeedQuery],
     _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<FeedPage, CloudError>] {
     try checkCount(requests.count, options)
@@ -130,7 +130,7 @@ extension CloudServer {
   // MARK: One zone
 
   private func page(
-    _ zone: StoredZone, _ request: ZoneChangesRequest, _ options: RequestOptions, _ caller: Caller,
+    _ zone: StoredZone, _ request: ZoneFeedQuery, _ options: RequestOptions, _ caller: Caller,
     _ reader: any StorageReader, _ bytesLeft: inout Int
   ) throws -> FeedPage {
     if zone.name == CloudServer.defaultZoneName, !settings.defaultZoneHasFeed {

@@ -5,13 +5,13 @@ extension CloudServer {
   public func lookup(
     _ caller: Caller, _ scope: DatabaseScope, in id: ZoneID, _ items: [LookupItem], desiredKeys: [String]? = nil,
     wantsToken: Bool = false, _ options: RequestOptions = RequestOptions()
-  ) throws(CloudError) -> LookupAnswer {
+  ) throws(CloudError) -> LookupOutcome {
     try checkCount(items.count, options)
     let database = try database(caller, scope)
     return try read { reader in
       let zone: StoredZone
       do { zone = try self.zone(id, caller, database, reader) } catch let error as CloudError {
-        return LookupAnswer(records: items.map { _ in .failure(error) }, token: nil)
+        return LookupOutcome(records: items.map { _ in .failure(error) }, token: nil)
       }
       let answerID = ZoneID(name: zone.name, owner: caller.recordName)
       let records = try items.map { item -> Result<Record, CloudError> in
@@ -20,15 +20,15 @@ extension CloudServer {
         }
         return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, reader))
       }
-      return LookupAnswer(records: records, token: wantsToken ? caughtUp(zone) : nil)
+      return LookupOutcome(records: records, token: wantsToken ? caughtUp(zone) : nil)
     }
   }
 
   /// Stores what the operations say and waits until that is durable (records/modify).
   public func modify(
-    _ caller: Caller, _ scope: DatabaseScope, _ request: ModifyRequest, _ options: RequestOptions = RequestOptions()
-  ) throws(CloudError) -> ModifyAnswer {
-    let outcome = Awaited<Result<ModifyAnswer, CloudError>>()
+    _ caller: Caller, _ scope: DatabaseScope, _ request: Modification, _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> ModificationOutcome {
+    let outcome = Awaited<Result<ModificationOutcome, CloudError>>()
     modify(caller, scope, request, options) { outcome.set($0) }
     return try outcome.wait().get()
   }
@@ -36,8 +36,8 @@ extension CloudServer {
   /// Queues the operations; `completion` is called on the storage's thread once the outcome is durable, or on the
   /// caller's when the request is refused.
   public func modify(
-    _ caller: Caller, _ scope: DatabaseScope, _ request: ModifyRequest, _ options: RequestOptions,
-    completion: @escaping @Sendable (Result<ModifyAnswer, CloudError>) -> Void
+    _ caller: Caller, _ scope: DatabaseScope, _ request: Modification, _ options: RequestOptions,
+    completion: @escaping @Sendable (Result<ModificationOutcome, CloudError>) -> Void
   ) {
     let database: StoredDatabase
     do {
@@ -58,9 +58,9 @@ extension CloudServer {
 
   /// Runs inside a write job.
   private func perform(
-    _ request: ModifyRequest, _ caller: Caller, _ scope: DatabaseScope, _ database: StoredDatabase,
+    _ request: Modification, _ caller: Caller, _ scope: DatabaseScope, _ database: StoredDatabase,
     _ options: RequestOptions, _ writer: any StorageWriter
-  ) throws -> ModifyAnswer {
+  ) throws -> ModificationOutcome {
     let now = clock.now
     try pruneIfDue(now, writer)
     let schemaKey = SchemaKey(container: scope.container, environment: scope.environment)
@@ -81,7 +81,7 @@ extension CloudServer {
     }
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
     memory.withLock { $0.schemas[schemaKey] = schema }
-    var answer = ModifyAnswer(outcomes: outcomes.compactMap { $0 })
+    var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
     if let id = request.tokenZone, let zone = try? self.zone(id, caller, database, writer) {
       // A missing zone has failed its operations already; there is no token to add then.
       answer.token = caughtUp(zone)

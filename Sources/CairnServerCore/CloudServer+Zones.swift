@@ -118,7 +118,8 @@ extension CloudServer {
     FeedToken(.zone, epochs: epochs, incarnation: zone.incarnation, position: zone.position).changeToken
   }
 
-  func checkCount(_ count: Int, _ options: RequestOptions) throws(CloudError) {
+  /// Throws when a request holds more entries than the server takes.
+  public func checkCount(_ count: Int, _ options: RequestOptions) throws(CloudError) {
     let limit = requestLimit(options)
     guard count <= limit else {
       throw CloudError(.badRequest, "A request may hold \(limit) entries, this one holds \(count)")

@@ -134,7 +134,7 @@ public final class CloudServer: Sendable {
   }
 
   /// Whether the zone's owner is the caller, by name or by one of the words for it.
-  static func owns(_ caller: Caller, _ id: ZoneID) -> Bool {
+  public static func owns(_ caller: Caller, _ id: ZoneID) -> Bool {
     id.owner == caller.recordName || id.owner == ZoneID.currentOwner || id.owner == "__defaultOwner__"
       || id.owner.isEmpty
   }

@@ -38,9 +38,26 @@ public final class SystemServerRandomness: ServerRandomness {
 
 extension ServerRandomness {
   /// An upper-case UUID, the name of a record that came without one (web-services section 5).
-  func recordName() -> String {
-    let hex = Array((hexadecimal(next()) + hexadecimal(next())).uppercased())
-    return [hex[0..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20..<32]].map { String($0) }.joined(separator: "-")
+  func recordName() -> String { uuid().uppercased() }
+
+  /// A lower-case UUID of version 4.
+  public func uuid() -> String {
+    let high = next() & ~0xf000 | 0x4000
+    let low = next() & ~(3 << 62) | 1 << 63
+    let digits: StaticString = "0123456789abcdef"
+    return String(unsafeUninitializedCapacity: 36) { out in
+      var place = 0
+      for nibble in 0..<32 {
+        if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 {
+          out[place] = UInt8(ascii: "-")
+          place += 1
+        }
+        let word = nibble < 16 ? high : low
+        out[place] = digits.utf8Start[Int(word >> UInt64(60 - nibble % 16 * 4) & 15)]
+        place += 1
+      }
+      return place
+    }
   }
 
   /// `_` and 32 hex digits (web-services section 6).

@@ -44,7 +44,7 @@ public final class InMemoryCloud: CloudDatabase {
   }
 
   public func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
-    let request = ZoneChangesRequest(zone: zone, token: token)
+    let request = ZoneFeedQuery(zone: zone, token: token)
     let page = try one(try core().changes(caller, scope, [request], options))
     var result = ZonePage(zone: zone, records: [], deletions: [], token: page.token, moreComing: page.moreComing)
     for entry in page.entries {
@@ -68,7 +68,7 @@ public final class InMemoryCloud: CloudDatabase {
       operation.record.id.zone = zone
       return IncomingOperation(operation)
     }
-    let request = ModifyRequest(operations: incoming, atomic: atomic)
+    let request = Modification(operations: incoming, atomic: atomic)
     let answer = try core().modify(caller, scope, request, options)
     return answer.outcomes.map { outcome in
       switch outcome {

@@ -43,7 +43,7 @@ struct World {
     var (records, deletions): ([String], [String]) = ([], [])
     var token = token
     while true {
-      var request = ZoneChangesRequest(zone: zone ?? self.zone, token: token)
+      var request = ZoneFeedQuery(zone: zone ?? self.zone, token: token)
       request.resultsLimit = size
       let page = try server.core.changes(cloud.caller, cloud.scope, [request])[0].get()
       for entry in page.entries {

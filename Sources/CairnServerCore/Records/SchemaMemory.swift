@@ -164,6 +164,11 @@ extension FieldValue {
     case (.string(let text), .bytes): return Base64.decode(text).map { .bytes($0) }
     case (.string(let text), .encryptedBytes): return Base64.decode(text).map { .encrypted(.bytes($0)) }
     case (.bytes, .encryptedBytes): return .encrypted(self)
+    // Numbers may travel as strings (web-services section 7, `numbersAsStrings`).
+    case (.string(let text), .int64): return Int64(text).map { .int64($0) }
+    case (.string(let text), .double): return Double(text).flatMap { $0.isFinite ? .double($0) : nil }
+    case (.string(let text), .timestamp): return Double(text).flatMap { $0.isFinite ? .timestamp($0) : nil }
+    case (.double(let real), .int64): return Int64(exactly: real).map { .int64($0) }
     case (.int64(let integer), .double): return .double(Double(integer))
     case (.int64(let integer), .timestamp): return .timestamp(Double(integer))
     case (.double(let real), .timestamp): return .timestamp(real)

@@ -1,7 +1,7 @@
 import CairnRecords
 
 /// A records/modify request.
-public struct ModifyRequest: Sendable {
+public struct Modification: Sendable {
   public var operations: [IncomingOperation]
   public var atomic: Bool
   /// Names of the fields that answers carry; nil for all.
@@ -37,14 +37,14 @@ public struct IncomingOperation: Sendable {
 }
 
 /// The answer to a modify or lookup request.
-public struct ModifyAnswer: Sendable {
+public struct ModificationOutcome: Sendable {
   /// One per operation, in order.
   public var outcomes: [OperationOutcome]
   public var token: ChangeToken?
 }
 
 /// The answer to a lookup.
-public struct LookupAnswer: Sendable {
+public struct LookupOutcome: Sendable {
   /// One per name, in order.
   public var records: [Result<Record, CloudError>]
   public var token: ChangeToken?

@@ -1,0 +1,6 @@
+#ifndef CAIRN_CCRYPTO_SHIM_H
+#define CAIRN_CCRYPTO_SHIM_H
+
+#include <openssl/sha.h>
+
+#endif

@@ -1,0 +1,49 @@
+import CairnServerCore
+import CairnWire
+
+/// The extensions of web-services section 15 that one request asks for.
+struct Features: Hashable, Sendable {
+  var conflictRecord = false
+  var tombstoneType = false
+  var tombstoneTime = false
+  var allTombstones = false
+  var expiredCode = false
+  var zoneToken = false
+  var page: Int?
+
+  /// Reads the query parameter `cairn`, a comma list. Unknown names are ignored.
+  init(_ list: String?) {
+    guard let list else { return }
+    for name in list.split(separator: ",") {
+      switch name {
+      case "conflict-record": conflictRecord = true
+      case "tombstone-type": tombstoneType = true
+      case "tombstone-time": tombstoneTime = true
+      case "tombstone-all": allTombstones = true
+      case "expired-code": expiredCode = true
+      case "zone-token": zoneToken = true
+      default: if name.hasPrefix("page=") { page = Int(name.dropFirst(5)) }
+      }
+    }
+  }
+
+  /// The value of the header `X-Cairn-Features`.
+  static func announcement(_ settings: ServerSettings) -> String {
+    "conflict-record,tombstone-type,tombstone-time,tombstone-all,expired-code,zone-token,"
+      + "page=\(settings.announcedMaximum),gzip"
+  }
+
+  var options: RequestOptions {
+    RequestOptions(page: page, conflictRecords: conflictRecord, allTombstones: allTombstones)
+  }
+
+  /// How answers to this request are spelled.
+  func style(numbersAsStrings: Bool) -> WireStyle {
+    var style = WireStyle()
+    style.conflictRecord = conflictRecord
+    style.tombstoneType = tombstoneType
+    style.tombstoneTime = tombstoneTime
+    if numbersAsStrings { style.numbers = .strings }
+    return style
+  }
+}

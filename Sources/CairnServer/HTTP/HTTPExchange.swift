@@ -1,0 +1,73 @@
+import CMicrohttpd
+import Synchronization
+
+/// One request on its way through libmicrohttpd: collected, handed over, answered.
+///
+/// ```
+/// collecting ──last byte──▶ handed over ──finish()──▶ answered ──queue──▶ (done)
+///                               └── not at once: suspended, finish() resumes
+/// ```
+final class HTTPExchange: Sendable {
+  private struct State {
+    var body: [UInt8] = []
+    var isHandedOver = false
+    var isSuspended = false
+    var response: HTTPResponse?
+  }
+
+  /// Valid as long as the exchange: libmicrohttpd frees a connection after it has reported the request's end.
+  private struct Connection: @unchecked Sendable {
+    // Only used in calls that libmicrohttpd allows from other threads, or on its own thread.
+    let pointer: OpaquePointer
+  }
+
+  private let connection: Connection
+  private let state = Mutex(State())
+
+  init(_ connection: OpaquePointer) { self.connection = Connection(pointer: connection) }
+
+  // MARK: Collecting
+
+  var bodyCount: Int { state.withLock { $0.body.count } }
+
+  func append(_ bytes: UnsafeRawBufferPointer) { state.withLock { $0.body.append(contentsOf: bytes) } }
+
+  func takeBody() -> [UInt8] {
+    state.withLock { state in
+      defer { state.body = [] }
+      return state.body
+    }
+  }
+
+  // MARK: Handing over
+
+  /// True once, for the call that has to hand the request over; never for a request that is refused already.
+  func beginHandingOver() -> Bool {
+    state.withLock { state in
+      defer { state.isHandedOver = true }
+      return !state.isHandedOver && state.response == nil
+    }
+  }
+
+  /// Takes the answer, from any thread; only the first counts.
+  func finish(_ response: HTTPResponse) {
+    state.withLock { state in
+      guard state.response == nil else { return }
+      state.response = response
+      guard state.isSuspended else { return }
+      state.isSuspended = false
+      MHD_resume_connection(connection.pointer)
+    }
+  }
+
+  /// The answer, or nil after the connection was suspended until there is one. On libmicrohttpd's thread.
+  func responseOrSuspend() -> HTTPResponse? {
+    state.withLock { state in
+      if let response = state.response { return response }
+      // Under the lock: a resume must not come before the suspension.
+      state.isSuspended = true
+      MHD_suspend_connection(connection.pointer)
+      return nil
+    }
+  }
+}

@@ -1,0 +1,214 @@
+import CMicrohttpd
+import CairnRecords
+import CairnWire
+import Foundation
+import Synchronization
+
+/// Answers requests. Called on the listener's threads; `respond` may be called at once or later, from any thread.
+protocol HTTPHandler: AnyObject, Sendable {
+  func handle(_ request: HTTPRequest, respond: @escaping @Sendable (HTTPResponse) -> Void)
+  /// The answer to a request that is not let through.
+  func refusal(_ error: CloudError) -> HTTPResponse
+}
+
+/// Bounds of what a listener takes.
+struct HTTPLimits: Sendable {
+  /// Bytes of a body as it is sent.
+  var bodyBytes = 32 << 20
+  /// Bytes of all bodies that are being collected: bounds memory, whatever clients do.
+  var collectedBytes = 96 << 20
+  var connections: UInt32 = 1_000
+  /// Seconds without a byte after which a connection is closed.
+  var idleSeconds: UInt32 = 60
+  var threads: UInt32 = 4
+  /// Seconds that a stop waits for running requests.
+  var stopSeconds = 10.0
+}
+
+/// HTTP/1.1 over libmicrohttpd: collects bodies, hands whole requests to a handler, sends the answers.
+final class HTTPListener: @unchecked Sendable {
+  // `daemon` is set in `start` before any callback can run, and cleared in `stop`, which is called once.
+  let handler: any HTTPHandler
+  let limits: HTTPLimits
+  private var daemon: OpaquePointer?
+  private let counters = Mutex(Counters())
+
+  private struct Counters {
+    var running: [ObjectIdentifier: HTTPExchange] = [:]
+    var collectedBytes = 0
+    var isStopping = false
+  }
+
+  init(handler: any HTTPHandler, limits: HTTPLimits = HTTPLimits()) {
+    self.handler = handler
+    self.limits = limits
+  }
+
+  /// Starts serving on a bound socket, which the listener owns from now on.
+  func start(_ socket: Int32) throws(ServerStartError) {
+    let me = Unmanaged.passUnretained(self).toOpaque()
+    daemon = cairn_mhd_start(
+      socket, limits.threads, limits.connections, limits.idleSeconds, 64 << 10, accessHandler, me, requestCompleted, me)
+    guard daemon != nil else {
+      let reason = String(cString: strerror(errno))
+      close(socket)
+      throw ServerStartError("the HTTP server did not start (\(reason))", remedy: "check the limits of this process")
+    }
+  }
+
+  /// Takes no more connections, lets running requests finish and ends.
+  func stop() {
+    guard let daemon else { return }
+    counters.withLock { $0.isStopping = true }
+    let socket = MHD_quiesce_daemon(daemon)
+    if socket >= 0 { close(socket) }
+    let deadline = Date(timeIntervalSinceNow: limits.stopSeconds)
+    while counters.withLock({ !$0.running.isEmpty }), Date() < deadline { usleep(2_000) }
+    // libmicrohttpd aborts the process when it is stopped with suspended connections.
+    for exchange in counters.withLock({ Array($0.running.values) }) {
+      exchange.finish(handler.refusal(CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1)))
+    }
+    MHD_stop_daemon(daemon)
+    self.daemon = nil
+  }
+
+  // MARK: Exchanges
+
+  fileprivate func begin(_ connection: OpaquePointer) -> HTTPExchange {
+    let exchange = HTTPExchange(connection)
+    counters.withLock { $0.running[ObjectIdentifier(exchange)] = exchange }
+    return exchange
+  }
+
+  fileprivate func end(_ exchange: HTTPExchange) {
+    let unread = exchange.bodyCount
+    counters.withLock {
+      $0.running[ObjectIdentifier(exchange)] = nil
+      $0.collectedBytes -= unread
+    }
+  }
+
+  /// What is wrong with a request before its body is read; nil lets it through.
+  fileprivate func problem(_ connection: OpaquePointer, _ version: String) -> CloudError? {
+    if counters.withLock({ $0.isStopping }) {
+      return CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1)
+    }
+    let lengths = values(connection, "Content-Length")
+    let encoding = values(connection, "Transfer-Encoding")
+    if version == "HTTP/1.1", values(connection, "Host").count != 1 {
+      return CloudError(.badRequest, "A request needs one Host header")
+    }
+    if lengths.count > 1 || !(lengths.isEmpty || encoding.isEmpty) {
+      return CloudError(.badRequest, "A request needs one length: Content-Length or Transfer-Encoding")
+    }
+    guard let length = lengths.first else { return nil }
+    guard let count = UInt64(length) else { return CloudError(.badRequest, "Content-Length is no number") }
+    return count > UInt64(limits.bodyBytes) ? tooLarge : nil
+  }
+
+  private var tooLarge: CloudError {
+    CloudError(.badRequest, "The request body is larger than \(limits.bodyBytes) bytes")
+  }
+
+  /// Takes a part of a body; returns what is wrong with it.
+  fileprivate func collect(_ bytes: UnsafeRawBufferPointer, _ exchange: HTTPExchange) -> CloudError? {
+    if exchange.bodyCount + bytes.count > limits.bodyBytes { return tooLarge }
+    let fits = counters.withLock { counters in
+      guard counters.collectedBytes + bytes.count <= limits.collectedBytes else { return false }
+      counters.collectedBytes += bytes.count
+      return true
+    }
+    guard fits else { return CloudError(.tryAgainLater, "Too many large requests at once", retryAfter: 1) }
+    exchange.append(bytes)
+    return nil
+  }
+
+  fileprivate func handOver(_ exchange: HTTPExchange, _ connection: OpaquePointer, _ method: String, _ path: String) {
+    let body = exchange.takeBody()
+    counters.withLock { $0.collectedBytes -= body.count }
+    var request = HTTPRequest(method: method, path: path, body: body)
+    forEachValue(connection, .HEADER_KIND) { request.headers[$0.lowercased()] = $1 }
+    forEachValue(connection, .GET_ARGUMENT_KIND) { request.query.append(($0, $1)) }
+    handler.handle(request) { exchange.finish($0) }
+  }
+
+  private func values(_ connection: OpaquePointer, _ name: String) -> [String] {
+    var found: [String] = []
+    forEachValue(connection, .HEADER_KIND) { key, value in
+      if key.utf8.count == name.utf8.count, key.lowercased() == name.lowercased() { found.append(value) }
+    }
+    return found
+  }
+}
+
+// MARK: Values of a request
+
+private typealias Visitor = (String, String) -> Void
+
+private func forEachValue(_ connection: OpaquePointer, _ kind: MHD_ValueKind, _ visit: (String, String) -> Void) {
+  withoutActuallyEscaping(visit) { visit in
+    var visitor: Visitor = visit
+    withUnsafeMutablePointer(to: &visitor) { pointer in
+      _ = MHD_get_connection_values(
+        connection, kind,
+        { argument, _, key, value in
+          guard let argument, let key else { return .YES }
+          argument.assumingMemoryBound(to: Visitor.self).pointee(
+            String(cString: key), value.map { String(cString: $0) } ?? "")
+          return .YES
+        }, pointer)
+    }
+  }
+}
+
+// MARK: Callbacks of libmicrohttpd, on its threads
+
+private func accessHandler(
+  _ argument: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _ url: UnsafePointer<CChar>?,
+  _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ upload: UnsafePointer<CChar>?,
+  _ uploadSize: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let argument, let connection, let url, let method, let version, let uploadSize, let slot else { return .NO }
+  let listener = Unmanaged<HTTPListener>.fromOpaque(argument).takeUnretainedValue()
+  guard let context = slot.pointee else {
+    let exchange = listener.begin(connection)
+    slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
+    guard let problem = listener.problem(connection, String(cString: version)) else { return .YES }
+    return send(listener.handler.refusal(problem), connection)
+  }
+  let exchange = Unmanaged<HTTPExchange>.fromOpaque(context).takeUnretainedValue()
+  if uploadSize.pointee > 0 {
+    let bytes = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
+    if let problem = listener.collect(bytes, exchange) { exchange.finish(listener.handler.refusal(problem)) }
+    uploadSize.pointee = 0
+    return .YES
+  }
+  if exchange.beginHandingOver() {
+    listener.handOver(exchange, connection, String(cString: method), String(cString: url))
+  }
+  guard let response = exchange.responseOrSuspend() else { return .YES }
+  return send(response, connection)
+}
+
+private func requestCompleted(
+  _ argument: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+  _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ code: MHD_RequestTerminationCode
+) {
+  guard let argument, let slot, let context = slot.pointee else { return }
+  let listener = Unmanaged<HTTPListener>.fromOpaque(argument).takeUnretainedValue()
+  let exchange = Unmanaged<HTTPExchange>.fromOpaque(context)
+  listener.end(exchange.takeUnretainedValue())
+  exchange.release()
+  slot.pointee = nil
+}
+
+private func send(_ response: HTTPResponse, _ connection: OpaquePointer) -> MHD_Result {
+  let body = response.takeBody()
+  guard let reply = MHD_create_response_from_buffer(body.count, body.baseAddress, .RESPMEM_MUST_FREE) else {
+    free(body.baseAddress)
+    return .NO
+  }
+  defer { MHD_destroy_response(reply) }
+  for (name, value) in response.headers { MHD_add_response_header(reply, name, value) }
+  return MHD_queue_response(connection, UInt32(response.status), reply)
+}

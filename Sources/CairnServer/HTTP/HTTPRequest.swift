@@ -1,0 +1,27 @@
+/// One HTTP request, whole.
+public struct HTTPRequest: Sendable {
+  public var method: String
+  /// Percent-decoded, without query.
+  public var path: String
+  /// Arguments of the query, decoded, in their order.
+  public var query: [(name: String, value: String)]
+  /// Header names in lower case.
+  public var headers: [String: String]
+  public var body: [UInt8]
+
+  public init(
+    method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
+    body: [UInt8] = []
+  ) {
+    self.method = method
+    self.path = path
+    self.query = query
+    self.headers = headers
+    self.body = body
+  }
+
+  /// The first argument of that name.
+  public func argument(_ name: String) -> String? { query.first { $0.name == name }?.value }
+
+  public func header(_ name: String) -> String? { headers[name] }
+}

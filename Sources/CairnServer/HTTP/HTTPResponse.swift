@@ -1,0 +1,60 @@
+import CairnWire
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// One HTTP answer. Its body is memory from `malloc`, which whoever sends it takes over.
+public final class HTTPResponse: @unchecked Sendable {
+  // `body` is touched by one thread at a time: the one that made the response, then the one that sends it.
+  public let status: Int
+  public private(set) var headers: [(name: String, value: String)]
+  private var body: UnsafeMutableBufferPointer<UInt8>
+
+  public init(status: Int, headers: [(name: String, value: String)] = [], body: consuming JSONWriter) {
+    self.status = status
+    self.headers = headers
+    self.body = body.release()
+  }
+
+  public init(status: Int, headers: [(name: String, value: String)] = [], copying bytes: [UInt8]) {
+    self.status = status
+    self.headers = headers
+    body = HTTPResponse.copy(bytes)
+  }
+
+  deinit { free(body.baseAddress) }
+
+  public func addHeader(_ name: String, _ value: String) { headers.append((name, value)) }
+
+  public var bodyCount: Int { body.count }
+
+  /// Gives the body away; the receiver frees it.
+  func takeBody() -> UnsafeMutableBufferPointer<UInt8> {
+    defer { body = UnsafeMutableBufferPointer(start: nil, count: 0) }
+    return body
+  }
+
+  /// A copy of the body, for tests and in-process callers.
+  public var bytes: [UInt8] { [UInt8](body) }
+
+  /// Compresses the body where that is worth it.
+  func compress() {
+    guard body.count > 1024, let packed = Gzip.compress(UnsafeBufferPointer(body)), packed.count < body.count else {
+      return
+    }
+    free(body.baseAddress)
+    body = HTTPResponse.copy(packed)
+    headers.append(("Content-Encoding", "gzip"))
+  }
+
+  private static func copy(_ bytes: [UInt8]) -> UnsafeMutableBufferPointer<UInt8> {
+    guard !bytes.isEmpty, let memory = malloc(bytes.count) else {
+      return UnsafeMutableBufferPointer(start: nil, count: 0)
+    }
+    bytes.withUnsafeBytes { memory.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(memory), byteCount: $0.count) }
+    return UnsafeMutableBufferPointer(start: memory.assumingMemoryBound(to: UInt8.self), count: bytes.count)
+  }
+}

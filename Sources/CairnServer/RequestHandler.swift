@@ -1,0 +1,151 @@
+import CairnRecords
+import CairnServerCore
+import CairnWire
+
+/// Routes requests, finds out who asks, and spells answers and errors (web-services sections 1 to 4).
+///
+/// Checks run in this order: route, authentication, JSON, request limits, zone, operations.
+final class RequestHandler: HTTPHandler {
+  let server: CloudServer
+  /// Prefixes the request UUIDs and signs nothing: it only has to be different each time.
+  private let randomness: any ServerRandomness
+  private let features: String
+  private let bodyBytes: Int
+
+  init(server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int) {
+    self.server = server
+    self.randomness = randomness
+    self.bodyBytes = bodyBytes
+    features = Features.announcement(server.settings)
+  }
+
+  func handle(_ request: HTTPRequest, respond: @escaping @Sendable (HTTPResponse) -> Void) {
+    let uuid = self.uuid()
+    let takesGzip = request.header("accept-encoding")?.contains("gzip") ?? false
+    @Sendable func answer(_ result: Result<HTTPResponse, CloudError>) {
+      let response: HTTPResponse
+      switch result {
+      case .success(let made): response = made
+      case .failure(let error): response = failure(error, uuid)
+      }
+      addHeaders(to: response, uuid)
+      if takesGzip { response.compress() }
+      respond(response)
+    }
+    do {
+      if let fixed = try fixedAnswer(request) { return answer(.success(fixed)) }
+      let (endpoint, scope) = try route(request)
+      let caller = try authenticate(request)
+      let call = EndpointCall(
+        server: server, caller: caller, scope: scope, features: Features(request.argument("cairn")),
+        wantsToken: request.argument("getCurrentSyncToken") == "true",
+        numbersAsStrings: request.argument("numbersAsStrings") == "true"
+          || request.argument("numberAsStrings") == "true",
+        body: try body(request))
+      endpoint.run(call, answer)
+    } catch { answer(.failure(error)) }
+  }
+
+  func refusal(_ error: CloudError) -> HTTPResponse {
+    let uuid = self.uuid()
+    let response = failure(error, uuid)
+    addHeaders(to: response, uuid)
+    response.addHeader("Connection", "close")
+    return response
+  }
+
+  // MARK: Route
+
+  private func fixedAnswer(_ request: HTTPRequest) throws(CloudError) -> HTTPResponse? {
+    if request.path == "/health" { return HTTPResponse(status: 200, copying: Array(#"{"status":"ok"}"#.utf8)) }
+    return nil
+  }
+
+  /// `/database/1/{container}/{environment}/{database}/{operation}`
+  private func route(_ request: HTTPRequest) throws(CloudError) -> (Endpoint, DatabaseScope) {
+    let parts = request.path.split(separator: "/", maxSplits: 5, omittingEmptySubsequences: true)
+    guard parts.count == 6, parts[0] == "database", parts[1] == "1" else { throw unknown(request.path) }
+    let container = String(parts[2])
+    guard RequestHandler.isValidContainer(container), let environment = ServerEnvironment(rawValue: String(parts[3])),
+      let kind = DatabaseKind(rawValue: String(parts[4])), let endpoint = Endpoint.all[String(parts[5])]
+    else { throw unknown(request.path) }
+    guard endpoint.databases.contains(kind) else {
+      throw CloudError(.badRequest, "\(endpoint.name) does not work in the \(kind.rawValue) database")
+    }
+    guard request.method == "POST" || endpoint.allowsGet && request.method == "GET" else {
+      throw CloudError(.badRequest, "\(endpoint.name) is not called with \(request.method)")
+    }
+    return (endpoint, DatabaseScope(container: container, environment: environment, kind: kind))
+  }
+
+  private func unknown(_ path: String) -> CloudError { CloudError(.notFound, "There is nothing at \(path)") }
+
+  /// `iCloud.` and letters, digits, dots and hyphens.
+  static func isValidContainer(_ name: String) -> Bool {
+    let bytes = name.utf8
+    return name.hasPrefix("iCloud.") && (8...255).contains(bytes.count)
+      && bytes.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+
+  // MARK: Who asks
+
+  /// A web auth token alone is enough (section 3).
+  private func authenticate(_ request: HTTPRequest) throws(CloudError) -> Caller {
+    if request.header("x-apple-cloudkit-request-keyid") != nil {
+      throw CloudError(.authenticationFailed, "Server-to-server keys are not known here")
+    }
+    guard let token = request.argument("ckWebAuthToken") ?? request.argument("ckSession"), !token.isEmpty else {
+      throw CloudError(.authenticationRequired, "request needs authorization", redirectURL: signInURL(request))
+    }
+    // A plus that was not percent-encoded arrives as a space.
+    let hash = WebAuthToken.hash(token.replacing(" ", with: "+"))
+    guard let caller = try server.caller(tokenHash: hash) else {
+      throw CloudError(.authenticationFailed, "The web auth token is not known")
+    }
+    return caller
+  }
+
+  private func signInURL(_ request: HTTPRequest) -> String {
+    "http://\(request.header("host") ?? "localhost")/signin/\(uuid().prefix(8))"
+  }
+
+  // MARK: Body
+
+  private func body(_ request: HTTPRequest) throws(CloudError) -> [UInt8] {
+    switch request.header("content-encoding")?.lowercased() {
+    case nil, "identity", "": return request.body
+    case "gzip", "x-gzip":
+      do { return try Gzip.decompress(request.body, limit: bodyBytes) } catch {
+        throw CloudError(.badRequest, error.description)
+      }
+    case let other?: throw CloudError(.badRequest, "Content-Encoding \(other) is not understood")
+    }
+  }
+
+  // MARK: Answers
+
+  private func failure(_ error: CloudError, _ uuid: String) -> HTTPResponse {
+    let response = HTTPResponse(status: error.code.httpStatus, copying: RequestFailure.encode(error, uuid: uuid))
+    if let seconds = error.retryAfter, error.code.isRetryable {
+      response.addHeader("Retry-After", String(Int(seconds.rounded(.up))))
+    }
+    return response
+  }
+
+  private func addHeaders(to response: HTTPResponse, _ uuid: String) {
+    response.addHeader("Content-Type", "application/json; charset=UTF-8")
+    response.addHeader("X-Apple-Request-UUID", uuid)
+    response.addHeader("X-Cairn-Features", features)
+    response.addHeader(
+      "Access-Control-Expose-Headers", "X-Apple-Request-UUID, X-Apple-CloudKit-Web-Auth-Token")
+  }
+
+  private func uuid() -> String { randomness.uuid() }
+}

@@ -1,0 +1,64 @@
+import CairnServerCore
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The folder of a server's data: `cairn.db`, and a lock that one running server holds.
+public struct DataDirectory: Sendable {
+  public let path: String
+
+  /// Opens the folder, creating it where it is missing.
+  public init(_ path: String) throws(ServerStartError) {
+    self.path = path
+    var isDirectory: ObjCBool = false
+    if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
+      guard isDirectory.boolValue else {
+        throw ServerStartError("\(path) is a file, not a folder", remedy: "give another folder with --data")
+      }
+    } else {
+      do {
+        try FileManager.default.createDirectory(
+          atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch {
+        throw ServerStartError(
+          "the folder \(path) can't be created", remedy: "check its parent folder's permissions, or give another with --data")
+      }
+    }
+    guard access(path, W_OK | X_OK) == 0 else {
+      throw ServerStartError(
+        "the folder \(path) can't be written to (\(String(cString: strerror(errno))))",
+        remedy: "give this user the right to, or give another folder with --data")
+    }
+  }
+
+  public var databasePath: String { path + "/cairn.db" }
+
+  /// Opens the store.
+  public func openStorage() throws(ServerStartError) -> SQLiteStorage {
+    do { return try SQLiteStorage(path: databasePath) } catch {
+      throw ServerStartError(
+        "the data in \(databasePath) can't be opened (\(error))",
+        remedy: "check the file's permissions and the disk, or restore a backup")
+    }
+  }
+
+  /// Takes the lock of a running server. It goes with the process, however that ends.
+  func lock() throws(ServerStartError) -> Int32 {
+    let file = path + "/cairn.lock"
+    let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw ServerStartError(
+        "\(file) can't be opened (\(String(cString: strerror(errno))))", remedy: "check its permissions")
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      close(descriptor)
+      throw ServerStartError(
+        "another server runs on \(path)", remedy: "stop it first, or give another folder with --data")
+    }
+    return descriptor
+  }
+}

@@ -1,0 +1,66 @@
+import CairnRecords
+import CairnServerCore
+import Foundation
+
+/// A server that accepts requests, from ``start(data:listen:settings:)`` to ``stop()``.
+public final class RunningServer: Sendable {
+  /// `http://HOST:PORT`, with the port that was chosen.
+  public let url: String
+  public let core: CloudServer
+  private let listener: HTTPListener
+  private let lock: Int32?
+
+  private init(url: String, core: CloudServer, listener: HTTPListener, lock: Int32?) {
+    self.url = url
+    self.core = core
+    self.listener = listener
+    self.lock = lock
+  }
+
+  /// Starts a server on a data folder, which is created where it is missing. Returns when requests are accepted.
+  public static func start(
+    data path: String, listen address: ListenAddress, settings: ServerSettings = ServerSettings()
+  ) throws(ServerStartError) -> RunningServer {
+    let directory = try DataDirectory(path)
+    let lock = try directory.lock()
+    do {
+      return try start(
+        storage: try directory.openStorage(), listen: address, settings: settings, lock: lock)
+    } catch {
+      close(lock)
+      throw error
+    }
+  }
+
+  /// Starts a server on an open store, for tests.
+  public static func start(
+    storage: any Storage, listen address: ListenAddress, clock: any ServerClock = SystemServerClock(),
+    settings: ServerSettings = ServerSettings()
+  ) throws(ServerStartError) -> RunningServer {
+    try start(storage: storage, listen: address, clock: clock, settings: settings, lock: nil)
+  }
+
+  private static func start(
+    storage: any Storage, listen address: ListenAddress, clock: any ServerClock = SystemServerClock(),
+    settings: ServerSettings, lock: Int32?
+  ) throws(ServerStartError) -> RunningServer {
+    let (socket, bound) = try ListeningSocket.open(address)
+    let core: CloudServer
+    do { core = try CloudServer(storage: storage, clock: clock, settings: settings) } catch {
+      close(socket)
+      throw ServerStartError("the store can't be used (\(error.reason))", remedy: "check the disk, or restore a backup")
+    }
+    let limits = HTTPLimits()
+    let listener = HTTPListener(
+      handler: RequestHandler(server: core, bodyBytes: limits.bodyBytes), limits: limits)
+    try listener.start(socket)
+    return RunningServer(url: "http://\(bound)", core: core, listener: listener, lock: lock)
+  }
+
+  /// Takes no more requests, finishes the running ones, closes the store. Call once.
+  public func stop() {
+    listener.stop()
+    core.close()
+    if let lock { close(lock) }
+  }
+}

@@ -1,0 +1,25 @@
+import CCrypto
+import CairnServerCore
+
+/// The secret that a client shows. Stored only as its hash; the token itself is shown once.
+public enum WebAuthToken {
+  /// A new token: 43 URL-safe characters, 258 random bits.
+  ///
+  /// - Parameter randomness: a source fit for secrets.
+  public static func make(_ randomness: any ServerRandomness = SystemServerRandomness()) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    let characters = (0..<43).map { _ in alphabet[Int(randomness.next() & 63)] }
+    return String(decoding: characters, as: UTF8.self)
+  }
+
+  /// The SHA-256 under which the store knows a token.
+  public static func hash(_ token: String) -> [UInt8] {
+    var token = token
+    return token.withUTF8 { bytes in
+      [UInt8](unsafeUninitializedCapacity: 32) { out, used in
+        _ = SHA256(bytes.baseAddress, bytes.count, out.baseAddress)
+        used = 32
+      }
+    }
+  }
+}
