@@ -5,7 +5,9 @@ enum CommandList {
   private static let clientCommands: [any Command.Type] = []
 
   #if Server
-    private static let serverCommands: [any Command.Type] = []
+    private static let serverCommands: [any Command.Type] = [
+      ServeCommand.self, UserAddCommand.self, UserListCommand.self, UserTokenCommand.self, UserRemoveCommand.self,
+    ]
   #else
     // Built without the package trait `Server`: no server libraries, no server commands.
     private static let serverCommands: [any Command.Type] = []

@@ -19,11 +19,13 @@ struct Endpoint: Sendable {
     _ name: String, allowsGet: Bool = false, _ databases: Set<DatabaseKind>,
     _ body: @escaping @Sendable (EndpointCall) throws(CloudError) -> HTTPResponse
   ) {
-    self.init(name, allowsGet: allowsGet, databases, later: { call, answer in
-      let result: Result<HTTPResponse, CloudError>
-      do throws(CloudError) { result = .success(try body(call)) } catch { result = .failure(error) }
-      answer(result)
-    })
+    self.init(
+      name, allowsGet: allowsGet, databases,
+      later: { call, answer in
+        let result: Result<HTTPResponse, CloudError>
+        do throws(CloudError) { result = .success(try body(call)) } catch { result = .failure(error) }
+        answer(result)
+      })
   }
 
   init(

@@ -3,12 +3,17 @@ import CairnServerCore
 
 /// The secret that a client shows. Stored only as its hash; the token itself is shown once.
 public enum WebAuthToken {
-  /// A new token: 43 URL-safe characters, 258 random bits.
+  /// A new token: 44 letters and digits, 261 random bits. No sign among them needs quoting anywhere.
   ///
   /// - Parameter randomness: a source fit for secrets.
   public static func make(_ randomness: any ServerRandomness = SystemServerRandomness()) -> String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-    let characters = (0..<43).map { _ in alphabet[Int(randomness.next() & 63)] }
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+    var characters: [UInt8] = []
+    while characters.count < 44 {
+      let draw = Int(randomness.next() & 63)
+      // Draws beyond the alphabet are thrown away, so that every character is equally likely.
+      if draw < alphabet.count { characters.append(alphabet[draw]) }
+    }
     return String(decoding: characters, as: UTF8.self)
   }
 

@@ -25,7 +25,8 @@ public struct DataDirectory: Sendable {
           atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       } catch {
         throw ServerStartError(
-          "the folder \(path) can't be created", remedy: "check its parent folder's permissions, or give another with --data")
+          "the folder \(path) can't be created",
+          remedy: "check its parent folder's permissions, or give another with --data")
       }
     }
     guard access(path, W_OK | X_OK) == 0 else {

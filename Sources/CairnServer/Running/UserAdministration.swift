@@ -19,7 +19,8 @@ public struct UserAdministration: Sendable {
   }
 
   /// Works on an open store.
-  public init(storage: SQLiteStorage, randomness: any ServerRandomness = SystemServerRandomness()) throws(ServerStartError)
+  public init(storage: SQLiteStorage, randomness: any ServerRandomness = SystemServerRandomness())
+    throws(ServerStartError)
   {
     self.storage = storage
     self.randomness = randomness

@@ -1,0 +1,50 @@
+#if Server
+  import CairnServer
+  import Foundation
+
+  /// `cairn serve`
+  enum ServeCommand: Command {
+    static let defaultAddress = "127.0.0.1:8420"
+
+    static let declaration = CommandDeclaration(
+      words: ["serve"], summary: "Runs a server",
+      discussion: """
+        Prints its address when it accepts requests. The folder is created if it is missing; users are added with \
+        cairn user add, before or while the server runs. The server speaks plain HTTP: put a proxy with TLS in front \
+        of it where it listens beyond this machine. SIGTERM and ctrl-C end it after the running requests.
+        """,
+      options: [
+        .value("data", "DIR", "folder of the server's data", required: true),
+        .value("listen", "HOST:PORT", "where to listen, by default \(defaultAddress); port 0 picks a free one"),
+      ],
+      example: "cairn serve --data /var/lib/cairn --listen 127.0.0.1:8420")
+
+    static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+      let text = arguments.value("listen") ?? defaultAddress
+      guard let address = ListenAddress(text) else {
+        throw CommandError.usage(
+          "'\(text)' is no address", remedy: "give --listen HOST:PORT, for example \(defaultAddress)")
+      }
+      let stopped = StopSignal()
+      return try context.interruption.whileHandling({ stopped.raise() }) {
+        let server: RunningServer
+        do { server = try RunningServer.start(data: try arguments.required("data"), listen: address) } catch let error
+          as ServerStartError
+        {
+          throw CommandError(.failed, error.sentence, remedy: error.remedy)
+        }
+        context.output.report(["url": .string(server.url)], text: { "listening on \(server.url)" })
+        stopped.wait()
+        server.stop()
+        return .done
+      }
+    }
+  }
+
+  /// What one thread waits for until another raises it.
+  private final class StopSignal: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+    func raise() { semaphore.signal() }
+    func wait() { semaphore.wait() }
+  }
+#endif
