@@ -94,6 +94,7 @@ public final class SyncSession {
     defer { isBusy = false }
     isCancelled.withLock { $0 = false }
     var next: Input? = input
+    var open = OpenEvents()
     var result = SyncResult()
     do {
       while let input = next {
@@ -101,7 +102,9 @@ public final class SyncSession {
         for effect in take(input, &machine) {
           switch effect {
           case .commit(let delta): try write(delta)
-          case .event(let event): observer?.handle(event)
+          case .event(let event):
+            open.note(event)
+            observer?.handle(event)
           case .perform(let task): next = .answer(perform(task))
           case .finish(let done): result = done
           }
@@ -110,10 +113,13 @@ public final class SyncSession {
       self.machine = machine
     } catch {
       // What the machine believes is not stored: it is opened again from what is.
-      machine.abandonRun().forEach { observer?.handle($0) }
-      observer?.handle(.diagnostic(.store("\(error)"), nil))
+      let failure = SyncFailure.store("\(error)")
       self.machine = nil
-      result.failure = .store("\(error)")
+      result.failure = failure
+      result.condition = .paused(.internal)
+      result.nextRetry = time.wallClock + configuration.settings.backoffFirst
+      observer?.handle(.diagnostic(failure, nil))
+      for event in open.closing(failure) { observer?.handle(event) }
     }
     page = nil
     return result

@@ -25,6 +25,7 @@ extension SyncStateMachine {
 
   /// Why entries of this call wait, as far as that makes the engine's state (tables section 7).
   private func pauseReason(_ run: Run) -> PauseReason? {
+    if case .store = run.result.failure { return .internal }
     let reasons = Set(run.excluded.values.flatMap { $0.values })
     if reasons.contains(.permission) { return .permission }
     if !reasons.isDisjoint(with: [.rejected, .tooLarge, .internal]) { return .internal }

@@ -87,19 +87,6 @@ public struct SyncStateMachine: Sendable {
     return effects
   }
 
-  /// The `did` events that a call still owes: for a driver that has to give it up (engine O2).
-  public mutating func abandonRun() -> [Event] {
-    effects = []
-    if let fetch = run?.fetch {
-      let error = SyncFailure.store("the state could not be stored")
-      emit(.didFetchRecordZoneChanges(fetch.zone, error: error, isSnapshot: fetch.isSnapshot))
-    }
-    closeSend()
-    closeFetch()
-    run = nil
-    return effects.compactMap { if case .event(let event) = $0 { event } else { nil } }
-  }
-
   // MARK: Effects
 
   /// Starts jobs until one has a task out or the call is over.
