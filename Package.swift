@@ -82,6 +82,6 @@ let package = Package(
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
     tests("CairnClientTests", ["CairnClient"]),
-    tests("CairnTablesTests", ["CairnTables", "CairnTesting"]),
+    tests("CairnTablesTests", ["CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )

@@ -57,8 +57,18 @@ extension PlanningPass {
     let collation = KeyCollation(column.collation)
     return ColumnPlan(
       name: column.name, wireName: names.wireName, fieldType: names.fieldType, affinity: column.affinity,
-      collation: collation?.rawValue ?? column.collation, isNotNull: column.isNotNull, defaultSQL: column.defaultSQL,
+      collation: collation?.rawValue ?? column.collation, isNotNull: column.isNotNull,
+      defaultSQL: column.defaultSQL.map(Self.expression),
       isKey: isKey, localTarget: isKey && end == t ? nil : end.flatMap { numbers[$0] })
+  }
+
+  /// The text of a DEFAULT as an expression that means the same elsewhere: there a word or a quoted name is a text.
+  private static func expression(_ text: String) -> String {
+    let tokens = SQLTokenizer.tokens(text)
+    guard tokens.count == 1, tokens[0].kind == .word || tokens[0].kind == .quotedName else { return text }
+    let constants = ["null", "true", "false", "current_time", "current_date", "current_timestamp"]
+    if tokens[0].kind == .word && constants.contains(tokens[0].text) { return text }
+    return SQLName.literal(tokens[0].kind == .word ? text : tokens[0].text)
   }
 
   // MARK: Keys and indexes

@@ -203,4 +203,18 @@ struct SchemaPlannerTests {
         .string, .int64, .string, .double, .string, .string, .bytes, .double, .string, .int64,
       ])
   }
+
+  @Test("defaults are expressions that mean the same in other statements")
+  func defaults() throws {
+    let sql = """
+      CREATE TABLE t(id TEXT PRIMARY KEY, a DEFAULT Abc, b DEFAULT "x'y", c DEFAULT true, d DEFAULT (1 + 1), e DEFAULT -5,
+        f DEFAULT 'q', g DEFAULT NULL, h DEFAULT x'00', i, j DEFAULT 1.5)
+      """
+    let connection = try memoryDatabase(sql + "; INSERT INTO t(id) VALUES('k')")
+    let plan = SchemaPlanner.plan(try DatabaseSchema.read(from: connection)).plans[0]
+    let row = try connection.rows("SELECT * FROM t")[0]
+    for (column, value) in zip(plan.columns, row) where !column.isKey {
+      #expect(try connection.scalar("SELECT (\(column.defaultSQL ?? "NULL"))") == value, "\(column.name)")
+    }
+  }
 }
