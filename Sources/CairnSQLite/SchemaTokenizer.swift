@@ -43,7 +43,7 @@ public struct SQLTokenizer {
     return result
   }
 
-  private func at(_ index: Int) -> UInt8 { index < bytes.count ? bytes[index] : 0 }
+  private func at(_ index: Int) -> UInt8 { bytes.indices.contains(index) ? bytes[index] : 0 }
 
   private mutating func next() -> SQLToken? {
     skipSpace()

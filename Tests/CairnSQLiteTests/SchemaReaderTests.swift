@@ -125,5 +125,6 @@ struct SchemaReaderTests {
         ">", "\u{e4}b",
       ])
     #expect(SQLTokenizer.tokens("'open").map(\.kind) == [.unfinished])
+    #expect(SQLTokenizer.tokens("5").map(\.text) == ["5"] && SQLTokenizer.tokens("").isEmpty)
   }
 }
