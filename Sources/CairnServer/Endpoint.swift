@@ -4,7 +4,7 @@ import CairnWire
 
 /// One operation of web-services section 2.
 struct Endpoint: Sendable {
-  typealias Answer = @Sendable (Result<HTTPResponse, CloudError>) -> Void
+  typealias Answer = @Sendable (Result<ResponseMaker, CloudError>) -> Void
 
   /// The path after the database: `records/modify`.
   var name: String
@@ -22,8 +22,11 @@ struct Endpoint: Sendable {
     self.init(
       name, allowsGet: allowsGet, databases,
       later: { call, answer in
-        let result: Result<HTTPResponse, CloudError>
-        do throws(CloudError) { result = .success(try body(call)) } catch { result = .failure(error) }
+        let result: Result<ResponseMaker, CloudError>
+        do throws(CloudError) {
+          let response = try body(call)
+          result = .success({ response })
+        } catch { result = .failure(error) }
         answer(result)
       })
   }

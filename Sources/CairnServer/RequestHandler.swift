@@ -19,21 +19,23 @@ final class RequestHandler: HTTPHandler {
     features = Features.announcement(server.settings)
   }
 
-  func handle(_ request: HTTPRequest, respond: @escaping @Sendable (HTTPResponse) -> Void) {
+  func handle(_ request: HTTPRequest, respond: @escaping @Sendable (@escaping ResponseMaker) -> Void) {
     let uuid = self.uuid()
     let takesGzip = request.header("accept-encoding")?.contains("gzip") ?? false
-    @Sendable func answer(_ result: Result<HTTPResponse, CloudError>) {
-      let response: HTTPResponse
-      switch result {
-      case .success(let made): response = made
-      case .failure(let error): response = failure(error, uuid)
+    @Sendable func answer(_ result: Result<ResponseMaker, CloudError>) {
+      respond { [self] in
+        let response: HTTPResponse
+        switch result {
+        case .success(let maker): response = maker()
+        case .failure(let error): response = failure(error, uuid)
+        }
+        addHeaders(to: response, uuid)
+        if takesGzip { response.compress() }
+        return response
       }
-      addHeaders(to: response, uuid)
-      if takesGzip { response.compress() }
-      respond(response)
     }
     do {
-      if let fixed = try fixedAnswer(request) { return answer(.success(fixed)) }
+      if let fixed = try fixedAnswer(request) { return answer(.success({ fixed })) }
       let (endpoint, scope) = try route(request)
       let caller = try authenticate(request)
       let call = EndpointCall(

@@ -58,10 +58,11 @@ extension CloudServer {
     let database = try database(caller, scope)
     return try read { reader in
       var bytesLeft = settings.bytesPerPage
+      let types = try schema(scope, reader).yielded
       return try requests.map { request in
         do {
           let zone = try zone(request.zone, caller, database, reader)
-          return .success(try page(zone, request, options, caller, reader, &bytesLeft))
+          return .success(try page(zone, request, options, caller, types, reader, &bytesLeft))
         } catch let error as CloudError {
           return .failure(error)
         }
@@ -131,7 +132,7 @@ extension CloudServer {
 
   private func page(
     _ zone: StoredZone, _ request: ZoneFeedQuery, _ options: RequestOptions, _ caller: Caller,
-    _ reader: any StorageReader, _ bytesLeft: inout Int
+    _ types: YieldedTypes, _ reader: any StorageReader, _ bytesLeft: inout Int
   ) throws -> FeedPage {
     if zone.name == CloudServer.defaultZoneName, !settings.defaultZoneHasFeed {
       throw CloudError(.badRequest, "AppDefaultZone does not support getChanges call")
@@ -151,7 +152,7 @@ extension CloudServer {
       case .skip: return true
       case .stop: return false
       case .show:
-        entries.append(try entry(row, in: id, keys: request.desiredKeys, reader))
+        entries.append(try entry(row, in: id, keys: request.desiredKeys, types, reader))
         return true
       }
     }
@@ -165,9 +166,9 @@ extension CloudServer {
   }
 
   private func entry(
-    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ reader: any StorageReader
   ) throws -> FeedEntry {
-    if row.isLive { return .record(try record(row, in: zone, keys: keys, reader)) }
+    if row.isLive { return .record(try record(row, in: zone, keys: keys, types, reader)) }
     return .tombstone(
       Tombstone(
         id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position),

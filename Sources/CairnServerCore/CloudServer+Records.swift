@@ -13,12 +13,13 @@ extension CloudServer {
       do { zone = try self.zone(id, caller, database, reader) } catch let error as CloudError {
         return LookupOutcome(records: items.map { _ in .failure(error) }, token: nil)
       }
+      let types = try schema(scope, reader).yielded
       let answerID = ZoneID(name: zone.name, owner: caller.recordName)
       let records = try items.map { item -> Result<Record, CloudError> in
         guard let row = try reader.record(zone.key, named: item.name), row.isLive else {
           return .failure(CloudError(.notFound, "Record not found"))
         }
-        return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, reader))
+        return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, types, reader))
       }
       return LookupOutcome(records: records, token: wantsToken ? caughtUp(zone) : nil)
     }
@@ -63,8 +64,7 @@ extension CloudServer {
   ) throws -> ModificationOutcome {
     let now = clock.now
     try pruneIfDue(now, writer)
-    let schemaKey = SchemaKey(container: scope.container, environment: scope.environment)
-    var schema = try schema(schemaKey, writer)
+    var schema = try schema(scope, writer)
     var outcomes = [OperationOutcome?](repeating: nil, count: request.operations.count)
     for (zoneID, indices) in CloudServer.groups(request.operations) {
       let zone: StoredZone
@@ -77,10 +77,10 @@ extension CloudServer {
         isAtomic: request.atomic && zone.name != CloudServer.defaultZoneName)
       try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
       try work.store(writer)
-      try work.answer(&outcomes, request.desiredKeys, options, writer)
+      try work.answer(&outcomes, request.desiredKeys, options, schema.yielded, writer)
     }
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
-    memory.withLock { $0.schemas[schemaKey] = schema }
+    memory.withLock { $0.schemas[SchemaKey(scope)] = schema }
     var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
     if let id = request.tokenZone, let zone = try? self.zone(id, caller, database, writer) {
       // A missing zone has failed its operations already; there is no token to add then.
@@ -103,7 +103,9 @@ extension CloudServer {
     return order.map { ($0, indices[$0] ?? []) }
   }
 
-  private func schema(_ key: SchemaKey, _ reader: any StorageReader) throws -> SchemaMemory {
+  /// Only a write job may keep what it read: a reader's snapshot may be older.
+  func schema(_ scope: DatabaseScope, _ reader: any StorageReader) throws -> SchemaMemory {
+    let key = SchemaKey(scope)
     if let known = memory.withLock({ $0.schemas[key] }) { return known }
     return SchemaMemory(
       try reader.schema(key.container, key.environment),

@@ -27,6 +27,8 @@ public enum ZoneOperation: Hashable, Sendable {
     case .create(let id), .delete(let id): id
     }
   }
+
+  var isDelete: Bool { if case .delete = self { true } else { false } }
 }
 
 extension CloudServer {
@@ -64,6 +66,7 @@ extension CloudServer {
       throw CloudError(.badRequest, "A request may name a zone only once")
     }
     let database = try database(caller, scope)
+    defer { if operations.contains(where: \.isDelete) { removeGarbage() } }
     return try write { [self] writer in
       try operations.map { operation in
         do {

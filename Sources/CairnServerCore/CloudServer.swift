@@ -33,6 +33,11 @@ public final class CloudServer: Sendable {
   struct SchemaKey: Hashable, Sendable {
     var container: String
     var environment: ServerEnvironment
+
+    init(_ scope: DatabaseScope) {
+      container = scope.container
+      environment = scope.environment
+    }
   }
 
   let memory = Mutex(Memory())
@@ -54,6 +59,7 @@ public final class CloudServer: Sendable {
       try writer.replaceEpochs(begun.all)
       return begun
     }
+    removeGarbage()
   }
 
   /// Finishes queued writes and closes the store.
@@ -90,6 +96,16 @@ public final class CloudServer: Sendable {
     case let error as CloudError: error
     case let error as StorageFailure where error.isTemporary: CloudError(.tryAgainLater, error.reason, retryAfter: 1)
     default: CloudError(.internalError, "\(error)")
+    }
+  }
+
+  /// Removes the records of zones that are gone, in short transactions, without waiting for the end.
+  func removeGarbage() {
+    storage.submit { [weak self] writer in
+      let isMore = try writer.removeGarbage(limit: 2_000)
+      return { [weak self] in if isMore { self?.removeGarbage() } }
+    } failed: { _ in
+      // The garbage stays where it is: the next start, or the next zone that goes, tries again.
     }
   }
 
@@ -166,9 +182,11 @@ public final class CloudServer: Sendable {
   }
 
   func record(
-    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ reader: any StorageReader
   ) throws -> Record {
-    try record(row, in: zone, fields: FieldBlob.decode(row.fields, keys: keys), reader)
+    var fields = try FieldBlob.decode(row.fields, keys: keys)
+    if !types.isEmpty { fields.adapt(types[row.type]) }
+    return try record(row, in: zone, fields: fields, reader)
   }
 
   func userName(_ key: Int64, _ reader: any StorageReader) throws -> String? {

@@ -19,9 +19,11 @@ extension Endpoint {
     call.server.modify(call.caller, call.scope, modification, call.features.options) { result in
       answer(
         result.map { outcome in
-          // Fields are limited by the core already.
-          call.response(outcome.outcomes.count * 400 + 256) { writer in
-            ModifyAnswer.encode(outcome.outcomes, style: style, syncToken: outcome.token, into: &writer)
+          {
+            // Fields are limited by the core already.
+            call.response(outcome.outcomes.count * 400 + 256) { writer in
+              ModifyAnswer.encode(outcome.outcomes, style: style, syncToken: outcome.token, into: &writer)
+            }
           }
         })
     }

@@ -1,6 +1,9 @@
 import CMicrohttpd
 import Synchronization
 
+/// Makes an answer when it is about to be sent, so that encoding burdens no thread but that of the connection.
+typealias ResponseMaker = @Sendable () -> HTTPResponse
+
 /// One request on its way through libmicrohttpd: collected, handed over, answered.
 ///
 /// ```
@@ -12,7 +15,7 @@ final class HTTPExchange: Sendable {
     var body: [UInt8] = []
     var isHandedOver = false
     var isSuspended = false
-    var response: HTTPResponse?
+    var response: ResponseMaker?
   }
 
   /// Valid as long as the exchange: libmicrohttpd frees a connection after it has reported the request's end.
@@ -49,8 +52,8 @@ final class HTTPExchange: Sendable {
     }
   }
 
-  /// Takes the answer, from any thread; only the first counts.
-  func finish(_ response: HTTPResponse) {
+  /// Takes the answer, from any thread; only the first counts. It is made on libmicrohttpd's thread.
+  func finish(_ response: @escaping ResponseMaker) {
     state.withLock { state in
       guard state.response == nil else { return }
       state.response = response
@@ -62,12 +65,13 @@ final class HTTPExchange: Sendable {
 
   /// The answer, or nil after the connection was suspended until there is one. On libmicrohttpd's thread.
   func responseOrSuspend() -> HTTPResponse? {
-    state.withLock { state in
+    let maker: ResponseMaker? = state.withLock { state in
       if let response = state.response { return response }
       // Under the lock: a resume must not come before the suspension.
       state.isSuspended = true
       MHD_suspend_connection(connection.pointer)
       return nil
     }
+    return maker?()
   }
 }

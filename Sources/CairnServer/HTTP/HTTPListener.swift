@@ -6,7 +6,7 @@ import Synchronization
 
 /// Answers requests. Called on the listener's threads; `respond` may be called at once or later, from any thread.
 protocol HTTPHandler: AnyObject, Sendable {
-  func handle(_ request: HTTPRequest, respond: @escaping @Sendable (HTTPResponse) -> Void)
+  func handle(_ request: HTTPRequest, respond: @escaping @Sendable (@escaping ResponseMaker) -> Void)
   /// The answer to a request that is not let through.
   func refusal(_ error: CloudError) -> HTTPResponse
 }
@@ -66,7 +66,9 @@ final class HTTPListener: @unchecked Sendable {
     while counters.withLock({ !$0.running.isEmpty }), Date() < deadline { usleep(2_000) }
     // libmicrohttpd aborts the process when it is stopped with suspended connections.
     for exchange in counters.withLock({ Array($0.running.values) }) {
-      exchange.finish(handler.refusal(CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1)))
+      exchange.finish { [handler] in
+        handler.refusal(CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1))
+      }
     }
     MHD_stop_daemon(daemon)
     self.daemon = nil
@@ -179,7 +181,7 @@ private func accessHandler(
   let exchange = Unmanaged<HTTPExchange>.fromOpaque(context).takeUnretainedValue()
   if uploadSize.pointee > 0 {
     let bytes = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
-    if let problem = listener.collect(bytes, exchange) { exchange.finish(listener.handler.refusal(problem)) }
+    if let problem = listener.collect(bytes, exchange) { exchange.finish { listener.handler.refusal(problem) } }
     uploadSize.pointee = 0
     return .YES
   }

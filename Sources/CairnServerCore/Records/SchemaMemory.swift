@@ -1,5 +1,19 @@
 import CairnRecords
 
+/// By record type and field, the present type of values that may be stored under an earlier one.
+typealias YieldedTypes = [String: [String: SchemaMemory.Kind]]
+
+extension Fields {
+  /// Reads stored values as the types that have taken the place of provisional ones. A value that does not fit stays.
+  mutating func adapt(_ types: [String: SchemaMemory.Kind]?) {
+    guard let types else { return }
+    for field in self {
+      guard let kind = types[field.name], let value = field.value, value.kind != kind else { continue }
+      if let read = value.read(as: kind) { set(field.name, read) }
+    }
+  }
+}
+
 /// The types of the fields of one container and environment, learned from writes (web-services section 7).
 struct SchemaMemory: Sendable {
   /// A field's type: of its value, or of its list's elements.
@@ -24,9 +38,12 @@ struct SchemaMemory: Sendable {
   private struct Known {
     var kind: Kind
     var isFirm: Bool
+    var hasYielded: Bool
   }
 
   private var types: [String: [String: Known]] = [:]
+  /// Fields whose stored values may be of an earlier type, and the type under which they are answered.
+  private(set) var yielded: YieldedTypes = [:]
   /// What changed since the memory was loaded or ``takeChanges()`` was called.
   private var changes: [StoredSchemaField] = []
   let isLocked: Bool
@@ -37,7 +54,9 @@ struct SchemaMemory: Sendable {
       if field.field.isEmpty {
         types[field.recordType, default: [:]] = types[field.recordType] ?? [:]
       } else if let kind = Kind(name: field.kind) {
-        types[field.recordType, default: [:]][field.field] = Known(kind: kind, isFirm: field.isFirm)
+        types[field.recordType, default: [:]][field.field] = Known(
+          kind: kind, isFirm: field.isFirm, hasYielded: field.hasYielded)
+        if field.hasYielded { yielded[field.recordType, default: [:]][field.field] = kind }
       }
     }
   }
@@ -55,7 +74,7 @@ struct SchemaMemory: Sendable {
     if types[recordType] == nil {
       guard !isLocked else { throw CloudError(.badRequest, "Unknown record type '\(recordType)' in a locked schema") }
       types[recordType] = [:]
-      changes.append(StoredSchemaField(recordType: recordType, field: "", kind: "", isFirm: true))
+      changes.append(StoredSchemaField(recordType: recordType, field: "", kind: "", isFirm: true, hasYielded: false))
     }
     for i in fields.indices {
       guard let value = fields[i].value else { continue }
@@ -97,8 +116,13 @@ struct SchemaMemory: Sendable {
   }
 
   private mutating func learn(_ kind: Kind, isFirm: Bool, _ field: String, _ recordType: String) {
-    types[recordType]?[field] = Known(kind: kind, isFirm: isFirm)
-    changes.append(StoredSchemaField(recordType: recordType, field: field, kind: kind.name, isFirm: isFirm))
+    let before = types[recordType]?[field]
+    let hasYielded = before.map { $0.hasYielded || $0.kind != kind } ?? false
+    if hasYielded { yielded[recordType, default: [:]][field] = kind }
+    types[recordType]?[field] = Known(kind: kind, isFirm: isFirm, hasYielded: hasYielded)
+    changes.append(
+      StoredSchemaField(
+        recordType: recordType, field: field, kind: kind.name, isFirm: isFirm, hasYielded: hasYielded))
   }
 
   /// Whether a provisional type gives way to an explicit one (rule 4): only where stored values can be read so.
@@ -109,12 +133,6 @@ struct SchemaMemory: Sendable {
       true
     default: false
     }
-  }
-
-  /// The type under which a stored value is answered: a provisional type may have given way since it was stored.
-  func current(_ value: FieldValue, _ field: String, of recordType: String) -> FieldValue? {
-    guard let known = types[recordType]?[field], known.kind != value.kind else { return nil }
-    return value.read(as: known.kind)
   }
 
   private func mismatch(_ field: String, _ given: Kind, _ known: Kind) -> CloudError {

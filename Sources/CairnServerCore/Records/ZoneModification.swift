@@ -96,7 +96,7 @@ struct ZoneModification {
     step.type = try type(of: step)
     var fields = record.fields
     try schema.admit(&fields, of: step.type, untyped: step.incoming.untypedFields)
-    try merge(&fields, &step)
+    try merge(&fields, &step, schema.yielded)
     step.references = try references(fields, step)
     step.fields = fields
     let encoded = FieldBlob.encode(fields)
@@ -150,13 +150,14 @@ struct ZoneModification {
   }
 
   /// Updates keep what the request leaves out; everything else starts from nothing. Nulls are not kept.
-  private func merge(_ fields: inout Fields, _ step: inout Step) throws {
+  private func merge(_ fields: inout Fields, _ step: inout Step, _ yielded: YieldedTypes) throws {
     step.parent = step.incoming.operation.record.parent
     switch step.kind {
     case .update, .forceUpdate:
       if let live = step.live {
         step.parent = step.parent ?? live.parent
         var merged = try FieldBlob.decode(live.fields)
+        merged.adapt(yielded[live.type])
         for field in fields { merged.set(field.name, field.value) }
         fields = merged
       }
@@ -231,14 +232,15 @@ struct ZoneModification {
   // MARK: Answering
 
   func answer(
-    _ outcomes: inout [OperationOutcome?], _ keys: [String]?, _ options: RequestOptions, _ reader: any StorageReader
+    _ outcomes: inout [OperationOutcome?], _ keys: [String]?, _ options: RequestOptions, _ types: YieldedTypes,
+    _ reader: any StorageReader
   ) throws {
     let id = ZoneID(name: zone.name, owner: caller.recordName)
     for step in steps {
       let recordID = RecordID(name: step.name, zone: id)
       if var failure = step.failure {
         if failure.code == .conflict, options.conflictRecords, let live = step.live {
-          failure.serverRecord = try server.record(live, in: id, keys: nil, reader)
+          failure.serverRecord = try server.record(live, in: id, keys: nil, types, reader)
         }
         outcomes[step.index] = .failed(recordID, failure)
       } else if let after = step.after, var fields = step.fields {

@@ -36,8 +36,7 @@ extension SQLiteSession {
 
   func removeUser(_ user: Int64) throws {
     let zones = "SELECT zone.key FROM zone JOIN database ON database.key = zone.database WHERE database.user = ?"
-    try connection.run("DELETE FROM record WHERE zone IN (\(zones))", .integer(user))
-    try connection.run("DELETE FROM reference WHERE zone IN (\(zones))", .integer(user))
+    try connection.run("INSERT OR IGNORE INTO garbage \(zones)", .integer(user))
     try connection.run("DELETE FROM zone WHERE key IN (\(zones))", .integer(user))
     try connection.run("DELETE FROM database WHERE user = ?", .integer(user))
     try removeTokens(of: user)
@@ -76,13 +75,25 @@ extension SQLiteSession {
   }
 
   func markZoneDeleted(_ zone: Int64, position: Int64) throws {
-    try connection.run("DELETE FROM record WHERE zone = ?", .integer(zone))
-    try connection.run("DELETE FROM reference WHERE zone = ?", .integer(zone))
+    try connection.run("INSERT OR IGNORE INTO garbage VALUES (?)", .integer(zone))
     try connection.run("UPDATE zone SET deleted = 1, position = ? WHERE key = ?", .integer(position), .integer(zone))
   }
 
   func removeZone(_ zone: Int64) throws {
     try connection.run("DELETE FROM zone WHERE key = ?", .integer(zone))
+  }
+
+  func removeGarbage(limit: Int) throws -> Bool {
+    guard let zone = try connection.scalar("SELECT zone FROM garbage LIMIT 1") else { return false }
+    try connection.run(
+      """
+      DELETE FROM record WHERE zone = ?1 AND position IN (
+        SELECT position FROM record WHERE zone = ?1 ORDER BY position LIMIT ?2)
+      """, zone, .integer(Int64(limit)))
+    if connection.changes == limit { return true }
+    try connection.run("DELETE FROM reference WHERE zone = ?", zone)
+    try connection.run("DELETE FROM garbage WHERE zone = ?", zone)
+    return try connection.scalar("SELECT 1 FROM garbage LIMIT 1") != nil
   }
 
   // MARK: Records
@@ -139,8 +150,11 @@ extension SQLiteSession {
 
   func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws {
     try connection.run(
-      "INSERT OR REPLACE INTO schema_field (container, environment, type, field, kind, firm) VALUES (?, ?, ?, ?, ?, ?)",
+      """
+      INSERT OR REPLACE INTO schema_field (container, environment, type, field, kind, firm, yielded)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      """,
       .text(container), .text(environment.rawValue), .text(field.recordType), .text(field.field), .text(field.kind),
-      .integer(field.isFirm ? 1 : 0))
+      .integer(field.isFirm ? 1 : 0), .integer(field.hasYielded ? 1 : 0))
   }
 }

@@ -148,11 +148,12 @@ final class SQLiteSession: StorageWriter {
 
   func schema(_ container: String, _ environment: ServerEnvironment) throws -> [StoredSchemaField] {
     try connection.rows(
-      "SELECT type, field, kind, firm FROM schema_field WHERE container = ? AND environment = ?",
+      "SELECT type, field, kind, firm, yielded FROM schema_field WHERE container = ? AND environment = ?",
       .text(container), .text(environment.rawValue)
     ).map {
       StoredSchemaField(
-        recordType: $0[0].asText, field: $0[1].asText, kind: $0[2].asText, isFirm: $0[3].asInteger != 0)
+        recordType: $0[0].asText, field: $0[1].asText, kind: $0[2].asText, isFirm: $0[3].asInteger != 0,
+        hasYielded: $0[4].asInteger != 0)
     }
   }
 }

@@ -23,6 +23,7 @@ enum SQLiteTables {
       incarnation INTEGER NOT NULL, position INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0,
       pruned INTEGER NOT NULL DEFAULT 0, UNIQUE (database, name));
     CREATE INDEX zone_feed ON zone (database, position);
+    CREATE TABLE garbage (zone INTEGER PRIMARY KEY);
     CREATE TABLE record (
       zone INTEGER NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
       created INTEGER NOT NULL, created_by INTEGER NOT NULL, modified INTEGER NOT NULL, modified_by INTEGER NOT NULL,
@@ -36,7 +37,7 @@ enum SQLiteTables {
     CREATE INDEX reference_source ON reference (zone, source);
     CREATE TABLE schema_field (
       container TEXT NOT NULL, environment TEXT NOT NULL, type TEXT NOT NULL, field TEXT NOT NULL, kind TEXT NOT NULL,
-      firm INTEGER NOT NULL, PRIMARY KEY (container, environment, type, field)) WITHOUT ROWID;
+      firm INTEGER NOT NULL, yielded INTEGER NOT NULL, PRIMARY KEY (container, environment, type, field)) WITHOUT ROWID;
     """
 
   /// Creates the tables of an empty store. Refuses a store of a newer format.

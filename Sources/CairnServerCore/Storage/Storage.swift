@@ -55,7 +55,7 @@ public protocol StorageWriter: StorageReader {
   func replaceEpochs(_ epochs: [Epoch]) throws
 
   func addUser(name: String, recordName: String, created: Int64) throws -> Caller
-  /// Removes the user with tokens, databases and everything in them.
+  /// Removes the user with tokens and databases. What was in their zones becomes garbage.
   func removeUser(_ user: Int64) throws
   func addToken(hash: [UInt8], user: Int64, created: Int64) throws
   func removeTokens(of user: Int64) throws
@@ -63,10 +63,13 @@ public protocol StorageWriter: StorageReader {
   func addDatabase(_ user: Int64, _ scope: DatabaseScope, incarnation: Int64) throws -> StoredDatabase
   func addZone(_ database: Int64, name: String, incarnation: Int64, position: Int64) throws -> StoredZone
   func setZonePosition(_ zone: Int64, _ position: Int64) throws
-  /// Turns the zone into a mark in the database's feed and removes what it held.
+  /// Turns the zone into a mark in the database's feed. What it held becomes garbage.
   func markZoneDeleted(_ zone: Int64, position: Int64) throws
   /// Removes the mark of a deleted zone.
   func removeZone(_ zone: Int64) throws
+  /// Removes up to `limit` records of zones that are gone; returns whether more are left. A large zone is removed in
+  /// many short transactions, so that others need not wait for it.
+  func removeGarbage(limit: Int) throws -> Bool
 
   /// Stores a row under its position; `previous` is the position of the row of that name which it replaces.
   func put(_ record: StoredRecord, in zone: Int64, replacing previous: Int64?) throws
@@ -186,11 +189,14 @@ public struct StoredSchemaField: Hashable, Sendable {
   /// A wire type, `X` or `X_LIST`.
   public var kind: String
   public var isFirm: Bool
+  /// Whether values of an earlier, provisional type may be stored.
+  public var hasYielded: Bool
 
-  public init(recordType: String, field: String, kind: String, isFirm: Bool) {
+  public init(recordType: String, field: String, kind: String, isFirm: Bool, hasYielded: Bool) {
     self.recordType = recordType
     self.field = field
     self.kind = kind
     self.isFirm = isFirm
+    self.hasYielded = hasYielded
   }
 }
