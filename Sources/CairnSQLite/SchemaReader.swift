@@ -30,11 +30,15 @@ private struct SchemaReader {
       }
     }
     var tables: [SchemaTable] = []
+    var internalTables: [String] = []
     let list = try connection.prepare(
       "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' ORDER BY name")
     while try list.step() {
       let name = list.text(0)
-      guard !SQLName.folded(name).hasPrefix("sqlite_") else { continue }
+      guard !SQLName.folded(name).hasPrefix("sqlite_") else {
+        if sqlOf[name] != nil { internalTables.append(name) }
+        continue
+      }
       var table = SchemaTable(
         name: name, kind: SchemaTable.Kind(rawValue: list.text(1)) ?? .table, sql: sqlOf[name] ?? "", columns: [],
         isWithoutRowID: list.integer(2) != 0, isStrict: list.integer(3) != 0, isAutoincrement: false, rowIDAlias: nil,
@@ -42,7 +46,7 @@ private struct SchemaReader {
       if table.kind == .table || table.kind == .shadow { try fill(&table, indexSQL) }
       tables.append(table)
     }
-    return DatabaseSchema(tables: resolveParents(tables))
+    return DatabaseSchema(tables: resolveParents(tables), internalTables: internalTables)
   }
 
   private func fill(_ table: inout SchemaTable, _ indexSQL: [String: String]) throws(SQLiteError) {

@@ -2,8 +2,13 @@
 public struct DatabaseSchema: Hashable, Sendable {
   /// Every table and view of `main`, `sqlite_…` left out, ordered by name.
   public var tables: [SchemaTable]
+  /// Names of the tables that SQLite keeps for itself, such as `sqlite_sequence`.
+  public var internalTables: [String]
 
-  public init(tables: [SchemaTable]) { self.tables = tables }
+  public init(tables: [SchemaTable], internalTables: [String] = []) {
+    self.tables = tables
+    self.internalTables = internalTables
+  }
 
   /// The table of a name; SQLite's names ignore ASCII case.
   public func table(_ name: String) -> SchemaTable? {

@@ -4,7 +4,8 @@ import Testing
 /// Every storage class goes in and comes out with every byte.
 @Suite struct ValueTests {
   private static let values: [Value] = [
-    .null, .integer(0), .integer(.min), .integer(.max), .integer(-1), .real(0.1), .real(-1e308), .real(.leastNonzeroMagnitude),
+    .null, .integer(0), .integer(.min), .integer(.max), .integer(-1), .real(0.1), .real(-1e308),
+    .real(.leastNonzeroMagnitude),
     .real(.infinity), .real(-.infinity), .text(""), .text("a"), .text("a\u{0}b\u{0}"), .text("é🗿\r\n\u{FFFD}"),
     .malformedText([0xff]), .malformedText([0x61, 0x00, 0xc3]), .malformedText([0xed, 0xa0, 0x80]), .blob([]),
     .blob([0]), .blob([0xff, 0x00, 0x27]), .text(String(repeating: "x", count: 100_000)),

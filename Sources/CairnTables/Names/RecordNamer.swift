@@ -40,13 +40,12 @@ public struct RecordNamer: Sendable {
   private func name(
     _ table: Int, _ value: Value, _ mappedName: (Int, Int64) throws -> String?
   ) rethrows -> String? {
-    guard let plan = plan(table) else { return nil }
+    guard let plan = plan(table), let key = plan.keyColumns.first else { return nil }
+    // SQLite compares a foreign key's value as it would be stored in the parent's column.
+    let value = AffinityRules.stored(value, in: plan.columns[key].affinity)
     guard plan.keyKind == .mapped else { return try name(plan, key: [value], mappedName: mappedName) }
-    switch value {
-    case .integer(let integer): return try mappedName(table, integer)
-    case .real(let real): return try KeyValue.integral(real).flatMap { try mappedName(table, $0) }
-    default: return nil
-    }
+    guard case .integer(let integer) = value else { return nil }
+    return try mappedName(table, integer)
   }
 
   /// The key that a record name stands for, part by part: values, and names of mapped rows where the integer is to be

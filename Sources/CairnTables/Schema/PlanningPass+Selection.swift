@@ -4,11 +4,16 @@ import CairnSQLite
 extension PlanningPass {
   mutating func select() {
     checkNames()
+    skipped = schema.internalTables
     for t in tables.indices where !refused.contains(t) {
       let table = tables[t]
       let isNamed = options.tables.contains { SQLName.equal($0, table.name) }
       if isOwn(table) {
-        skipped.append(table.name)
+        if isNamed {
+          refuse(t, .reservedName, "\(table.name) is Cairn's own", "sync the tables that you made")
+        } else {
+          skipped.append(table.name)
+        }
         continue
       }
       if options.exclude.contains(where: { SQLName.equal($0, table.name) }) { continue }

@@ -42,12 +42,13 @@ public struct TableMatch: Hashable, Sendable {
         if let number = CaptureTriggerName.tableNumber(trigger.name) { byNumber[number] = table }
       }
     }
+    let claimed = Set(byNumber.values.map { SQLName.folded($0.name) })
     return remembered.map { old in
-      let named = schema.table(old.name).flatMap { $0.kind == .table ? $0 : nil }
-      guard let table = byNumber[old.number] ?? named else {
+      // Another remembered table may have taken the name of this one.
+      let named = claimed.contains(SQLName.folded(old.name)) ? nil : schema.table(old.name)
+      guard let table = byNumber[old.number] ?? named, table.kind == .table else {
         return TableMatch(remembered: old, table: nil, columns: [], isGap: true, isKeyChanged: false)
       }
-      // A table that took the name of a renamed one carries no triggers of it, or those of its own number.
       return match(old, table)
     }
   }

@@ -1,5 +1,7 @@
+import CSQLite
 import CairnRecords
 import CairnSQLite
+import Foundation
 import Testing
 
 @testable import CairnTables
@@ -109,6 +111,11 @@ struct SchemaPlannerTests {
       "CREATE TABLE t(a PRIMARY KEY); CREATE VIEW v AS SELECT 1; CREATE TABLE cairn_log(x)",
       SelectionOptions(ownTables: ["cairn_log"]))
     #expect(result.skipped.sorted() == ["cairn_log", "v"] && result.problems.isEmpty)
+    let named = try planning(
+      "CREATE TABLE cairn_log(x); CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT)",
+      SelectionOptions(tables: ["cairn_log", "sqlite_sequence"], ownTables: ["cairn_log"]))
+    #expect(named.problems.map(\.code) == [.reservedName] && named.usageErrors.map(\.table) == ["sqlite_sequence"])
+    #expect(named.skipped == ["sqlite_sequence"])
     let foreign = try planning("CREATE TABLE cairn_mine(x PRIMARY KEY)")
     #expect(foreign.problems.map(\.code) == [.reservedName])
   }
@@ -215,6 +222,102 @@ struct SchemaPlannerTests {
     let row = try connection.rows("SELECT * FROM t")[0]
     for (column, value) in zip(plan.columns, row) where !column.isKey {
       #expect(try connection.scalar("SELECT (\(column.defaultSQL ?? "NULL"))") == value, "\(column.name)")
+    }
+  }
+
+  @Test("needsExtension: collations and functions of a program, with the place")
+  func extensions() throws {
+    let path = "/tmp/cairn-extension-\(UInt64.random(in: 0...(.max))).db"
+    defer { remove(path) }
+    let program = try Connection(path: path, mode: .create)
+    let compare:
+      @convention(c) (
+        UnsafeMutableRawPointer?, Int32, UnsafeRawPointer?, Int32, UnsafeRawPointer?
+      ) -> Int32 = { _, _, _, _, _ in 0 }
+    sqlite3_create_collation(program.handle, "german", SQLITE_UTF8, nil, compare)
+    let call: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = { context, _, _ in
+      sqlite3_result_int(context, 1)
+    }
+    sqlite3_create_function(program.handle, "fold", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, nil, call, nil, nil)
+    try program.execute(
+      """
+      CREATE TABLE a(id TEXT PRIMARY KEY, name TEXT COLLATE german);
+      CREATE TABLE b(id TEXT PRIMARY KEY, x, y CHECK(fold(y) > 0));
+      CREATE TABLE c(id TEXT PRIMARY KEY, x); CREATE UNIQUE INDEX i ON c(fold(x));
+      CREATE TABLE d(id TEXT PRIMARY KEY, x, g AS (fold(x)));
+      CREATE TABLE e(id TEXT PRIMARY KEY, x DEFAULT (fold(1)));
+      CREATE TABLE f(id TEXT PRIMARY KEY, x); CREATE INDEX j ON f(x COLLATE german);
+      CREATE TABLE g(id TEXT PRIMARY KEY, x); CREATE INDEX k ON g(id) WHERE fold(x);
+      CREATE TABLE ok(id TEXT PRIMARY KEY, x CHECK(abs(x) > 0));
+      """)
+    #expect(SchemaPlanner.plan(try DatabaseSchema.read(from: program)).problems.isEmpty)
+    let plain = try Connection(path: path)
+    let result = SchemaPlanner.plan(try DatabaseSchema.read(from: plain))
+    #expect(result.problems.map(\.table) == ["a", "b", "c", "d", "e", "f", "g"])
+    #expect(result.problems.allSatisfy { $0.code == .needsExtension })
+    #expect(result.problems.map(\.column) == ["name", "y", nil, "g", "x", "x", nil])
+    #expect(
+      result.problems[0].reason == "a.name uses the collation german, which SQLite does not have built in")
+  }
+
+  @Test("tables U4: ranks do not depend on the order in which tables are given; seed 3")
+  func ranksAreStable() {
+    var random = SplitMix(3)
+    for _ in 0..<200 {
+      let count = Int.random(in: 1...8, using: &random)
+      let names = (0..<count).map { "t\($0)" }
+      let parents = (0..<count).map { child in
+        Set((0..<count).filter { $0 != child && Int.random(in: 0..<4, using: &random) == 0 })
+      }
+      let order = Array(0..<count).shuffled(using: &random)
+      let ranks = TableRanks(names: names, parents: parents)
+      let shuffled = TableRanks(
+        names: order.map { names[$0] },
+        parents: order.map { Set(parents[$0].compactMap { order.firstIndex(of: $0) }) })
+      #expect(Set(ranks.ranks) == Set(0..<count))
+      for (place, table) in order.enumerated() {
+        #expect(shuffled.ranks[place] == ranks.ranks[table])
+        for parent in parents[table] where !(ranks.isInCycle[table] && ranks.isInCycle[parent]) {
+          #expect(ranks.ranks[parent] < ranks.ranks[table])
+        }
+      }
+    }
+  }
+
+  @Test("any schema of keys that refer to each other is planned or refused with a reason; seed 9")
+  func randomSchemas() throws {
+    var random = SplitMix(9)
+    for _ in 0..<150 {
+      let count = Int.random(in: 1...5, using: &random)
+      var statements: [String] = []
+      for t in 0..<count {
+        let types = ["INTEGER", "TEXT", ""]
+        func reference() -> String {
+          Int.random(in: 0..<3, using: &random) == 0 ? " REFERENCES t\(Int.random(in: 0...count, using: &random))" : ""
+        }
+        let columns = ["a", "b", "c"].map { name in
+          "\(name) \(types.randomElement(using: &random) ?? "")\(reference())"
+        }
+        let key = ["PRIMARY KEY(a)", "PRIMARY KEY(a, b)", "UNIQUE(c)"].randomElement(using: &random) ?? ""
+        statements.append("CREATE TABLE t\(t)(\(columns.joined(separator: ", ")), \(key));")
+      }
+      let sql = statements.joined(separator: "\n")
+      let result = try planning(sql)
+      #expect(Set(result.plans.map(\.name)).union(result.problems.map(\.table)).count <= count, "\(sql)")
+      let namer = RecordNamer(result.plans)
+      for plan in result.plans {
+        #expect(!result.problems.contains { $0.table == plan.name })
+        for key in plan.foreignKeys { #expect(result.plans.contains { $0.number == key.parent }) }
+        for column in plan.columns {
+          guard let target = column.localTarget else { continue }
+          #expect(result.plans.contains { $0.number == target && $0.keyKind == .mapped }, "\(sql)")
+        }
+        guard plan.keyKind == .natural else { continue }
+        let key = plan.keyColumns.map { _ in Value.integer(5) }
+        let name = namer.name(plan, key: key) { table, integer in "m\(table):\(integer)" }
+        #expect(name != nil, "\(sql)")
+        #expect(name.flatMap { namer.key(plan, of: $0) }?.count == key.count, "\(sql)")
+      }
     }
   }
 }

@@ -96,4 +96,15 @@ struct TableMatchTests {
     let text = try planning("CREATE TABLE n(id TEXT PRIMARY KEY)", remembered: mapped)
     #expect(text.suspended.map(\.reason) == [.primaryKeyChanged])
   }
+
+  @Test("a table renamed to the name of a dropped one is itself; the other is dropped")
+  func renamedOverDropped() throws {
+    let old = try planning(before + "CREATE TABLE s(id TEXT PRIMARY KEY);")
+    #expect(old.plans.map(\.name) == ["s", "t"])
+    let result = try planning(
+      before + trigger.replacing("cairn_1_", with: "cairn_2_") + "ALTER TABLE t RENAME TO s",
+      SelectionOptions(ownTables: ["cairn_log"]), remembered: old.remembered)
+    #expect(result.plans.map(\.number) == [2] && result.plans.map(\.wireName) == ["t"])
+    #expect(result.suspended.map(\.number) == [1])
+  }
 }
