@@ -8,6 +8,8 @@ enum Exceptions {
 
   /// Files of deterministic modules that touch time, randomness or threads, and why.
   static let ambient: [String: String] = [
+    "Sources/CairnEngine/Driver/EngineThread.swift": "the driver: the one thread that an engine works on",
+    "Sources/CairnEngine/Driver/SyncEngine.swift": "the driver: owns that thread",
     "Sources/CairnServerCore/ServerClock.swift": "the source of time and randomness that the rest gets as a parameter",
     "Sources/CairnServerCore/Storage/WriteQueue.swift": "the driver: the one thread that writes",
   ]
