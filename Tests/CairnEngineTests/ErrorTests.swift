@@ -115,6 +115,7 @@ import Testing
     let device = try Device(server, clock, expectedUser: "_somebody")
     device.notes.set("a", "one", at: 2)
     let result = try device.sync()
+    #expect(result.condition == .paused(.account))
     #expect(result.failure == .anotherUser(device.plain.caller.recordName))
     #expect(device.cloud.log.map(\.call) == [.currentUser])
     #expect(device.notes.pendingCount == 1)
@@ -198,6 +199,35 @@ import Testing
     #expect(last.saved == 2)
     #expect(last.condition == .ready)
     #expect(try device.serverTexts == ["a": "one", "b": "two"])
+  }
+
+  @Test func aQuotaIsOverOnceNothingMeetsIt() throws {
+    let device = try ready()
+    device.notes.set("a", "one", at: 2)
+    device.cloud.fail(.quotaExceeded, times: 1, where: Self.isModify)
+    #expect(try device.sync().condition == .paused(.quota))
+    device.notes.delete("a", at: 3)
+    #expect(try device.sync().condition == .ready)
+    #expect(device.events.events.contains(.resumed(.quota)) || device.notes.pendingCount == 0)
+  }
+
+  @Test func permissionIsHandedOverAndPauses() throws {
+    let device = try ready()
+    device.notes.set("a", "one", at: 2)
+    device.notes.set("b", "two", at: 2)
+    let refused = CloudError(.accessDenied, "read only")
+    device.cloud.fail(.error(refused), times: 1, where: Self.isModify)
+    let result = try device.sync()
+    #expect(result.condition == .paused(.permission))
+    #expect(result.handedOver == 2)
+    #expect(device.notes.pendingCount == 2)
+    #expect(device.notes.reason("a") == .permission)
+    // Not tried again by itself, but for a new revision.
+    device.cloud.clearLog()
+    try device.sync(manual: false)
+    #expect(device.cloud.sentOperations.isEmpty)
+    device.notes.set("a", "three", at: 4)
+    #expect(try device.sync(manual: false).saved == 1)
   }
 
   @Test func entriesAreJudgedByTheirOwnCodes() {

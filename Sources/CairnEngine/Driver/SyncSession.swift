@@ -47,8 +47,21 @@ public final class SyncSession {
       expectedUser: expectedUser)
   }
 
+  /// The durable facts of a user's sync as they are stored, for a status without a server or a session.
+  public static func registry(in store: any EngineStore, expectedUser: String? = nil) throws -> ZoneRegistry {
+    ZoneRegistry(rows: try rows(in: store, prefix(expectedUser)))
+  }
+
+  private static func rows(in store: any EngineStore, _ prefix: String) throws -> [String: String] {
+    var rows: [String: String] = [:]
+    for (key, value) in try store.loadState() where key.hasPrefix(prefix) {
+      rows[String(key.dropFirst(prefix.count))] = value
+    }
+    return rows
+  }
+
   /// What the stored keys of a user begin with.
-  static func prefix(_ user: String?) -> String { user.map { "engine/\($0)/" } ?? "engine/" + "-/" }
+  static func prefix(_ user: String?) -> String { "engine/\(user ?? "-")/" }
 
   // MARK: Calls
 
@@ -148,9 +161,7 @@ public final class SyncSession {
 
   private func open() throws -> SyncStateMachine {
     if let machine { return machine }
-    let stored = try store.loadState()
-    var rows: [String: String] = [:]
-    for (key, value) in stored where key.hasPrefix(prefix) { rows[String(key.dropFirst(prefix.count))] = value }
+    let rows = try Self.rows(in: store, prefix)
     let moment = Moment(wall: time.wallClock, uptime: time.uptime, random: randomness.next())
     let machine = try SyncStateMachine(configuration: configuration, rows: rows, now: moment)
     self.machine = machine

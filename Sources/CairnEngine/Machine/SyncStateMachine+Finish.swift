@@ -10,6 +10,12 @@ extension SyncStateMachine {
     result.handedOver = run.excluded.values.reduce(0) { $0 + $1.count }
     let failed = result.failure != nil
     if !failed && registry.backoff != nil && !run.isAborted { commit([StoredKeys.backoff: nil as String?]) }
+    if !failed && registry.quota != nil && !run.savesWait && run.request.scope != .fetchOnly && !run.isAborted {
+      // Saves were tried, or there are none any more, and none met the quota.
+      waits.clear(StoredKeys.quota)
+      commit([StoredKeys.quota: nil as String?])
+      emit(.resumed(.quota))
+    }
     result.questions = registry.questions(configuration)
     let isWholeScope = run.request.scope == .all && run.request.zones == nil
     result.endedQuiet =
@@ -25,7 +31,13 @@ extension SyncStateMachine {
 
   /// Why entries of this call wait, as far as that makes the engine's state (tables section 7).
   private func pauseReason(_ run: Run) -> PauseReason? {
-    if case .store = run.result.failure { return .internal }
+    switch run.result.failure {
+    case .store: return .internal
+    case .anotherUser: return .account
+    case .cloud(let error) where ErrorReactions.request(error) == .refused:
+      return error.code == .accessDenied ? .permission : .internal
+    default: break
+    }
     let reasons = Set(run.excluded.values.flatMap { $0.values })
     if reasons.contains(.permission) { return .permission }
     if !reasons.isDisjoint(with: [.rejected, .tooLarge, .internal]) { return .internal }

@@ -154,7 +154,10 @@ extension SyncStateMachine {
       return
     }
     switch (job, answer) {
-    case (.recover, _): hasRecovered = true
+    case (.recover, _):
+      hasRecovered = true
+      // An open question is repeated at every launch (engine section 12).
+      for question in registry.questions(configuration) { emit(.decisionNeeded(question)) }
     case (.applySealed, .flag(true)): run?.next([job])
     case (.gather, .zoneIDs(let zones)): addZones(zones)
     case (.probe(let lane), .outlook(let sendable, _)): endProbe(lane, sendable)

@@ -104,15 +104,15 @@ extension SyncStateMachine {
     guard let run else { return }
     let sent = report.sent
     self.run?.fruitless = sent.saved + sent.deleted + sent.conflicts > 0 ? 0 : run.fruitless + 1
+    let settling: [Job] = run.undecided[lane] == nil ? [] : [.settleUndecided(lane)]
     if report.isZoneMissing {
       if registry.isConfirmed(lane.zone) {
-        self.run?.next([.lose(lane.zone, .deleted)])
+        self.run?.next([.lose(lane.zone, .deleted)] + settling)
         return
       }
       createZone(lane.zone)
     }
     var jobs: [Job] = [.endSend]
-    let settling: [Job] = run.undecided[lane] == nil ? [] : [.settleUndecided(lane)]
     if self.run?.fruitless ?? 0 < settings.fruitlessRounds {
       if report.isZoneMissing { jobs.insert(.zoneChanges, at: 0) }
       jobs += [.beginFetch, .fetch(lane.zone), .endFetch]

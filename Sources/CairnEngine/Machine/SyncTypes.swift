@@ -68,6 +68,17 @@ public enum EngineCondition: Hashable, Sendable {
   case paused(PauseReason)
   case offline
   case ready
+
+  /// The word under which `cairn status` shows it.
+  public var name: String {
+    switch self {
+    case .decision: "decision"
+    case .signedOut: "signedOut"
+    case .paused: "paused"
+    case .offline: "offline"
+    case .ready: "ready"
+    }
+  }
 }
 
 /// Why a call did not do all its work.
@@ -89,7 +100,8 @@ public enum SyncFailure: Error, Hashable, Sendable {
 
 /// What a call did.
 public struct SyncResult: Hashable, Sendable {
-  /// Confirmed saves, deletes; conflicts handed to a category.
+  /// Confirmed saves and deletes; conflicts handed to a category, those included in which it finds its own content (a
+  /// resend after a lost answer): what a user is told comes from the category.
   public var saved = 0
   public var deleted = 0
   public var conflicts = 0
