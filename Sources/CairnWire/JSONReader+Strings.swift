@@ -70,8 +70,11 @@ extension JSONReader {
   @inline(__always)
   private mutating func skipPlainBytes() {
     while end - position >= 8 {
-      let word = UnsafeRawPointer(position).loadUnaligned(as: UInt64.self)
-      guard !SpecialBytes.isPresent(in: word) else { break }
+      let found = SpecialBytes.mask(UnsafeRawPointer(position).loadUnaligned(as: UInt64.self).littleEndian)
+      if found != 0 {
+        position += found.trailingZeroBitCount >> 3
+        return
+      }
       position += 8
     }
     while position < end, !SpecialBytes.isSpecial(position.pointee) { position += 1 }
@@ -111,15 +114,16 @@ extension JSONReader {
 
 /// Bytes that end a plain run inside a JSON string: quote, backslash, controls.
 enum SpecialBytes {
-  /// Whether one of eight bytes is special. Exact: bytes over 0x7F do not count.
+  /// The high bits of special bytes among eight, the first in the lowest byte. Bits above the lowest one may be false,
+  /// because a borrow runs upwards; the lowest is always true, and there is none where no byte is special.
   @inline(__always)
-  static func isPresent(in word: UInt64) -> Bool {
+  static func mask(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let highs: UInt64 = 0x8080_8080_8080_8080
     let quote = word ^ (ones &* 0x22)
     let backslash = word ^ (ones &* 0x5C)
     let control = (word &- ones &* 0x20) & ~word
-    return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control) & highs != 0
+    return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control) & highs
   }
 
   @inline(__always)
@@ -149,16 +153,21 @@ enum JSONEscapes {
   /// The result is never longer than the escaped text: the shortest escape of a byte has two.
   static func decode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
     String(unsafeUninitializedCapacity: bytes.count) { out in
+      guard let source = bytes.baseAddress, let target = out.baseAddress else { return 0 }
+      let count = bytes.count
       var used = 0
       var i = 0
-      while i < bytes.count {
-        if bytes[i] != UInt8(ascii: "\\") {
-          out[used] = bytes[i]
-          used += 1
-          i += 1
-        } else {
+      while i < count {
+        if source[i] == UInt8(ascii: "\\") {
           i += appendEscape(bytes, i, out, &used)
+          continue
         }
+        // Up to the next escape; there is no quote or control character in a string that was read.
+        var next = i + 1
+        while next < count, source[next] != UInt8(ascii: "\\") { next += 1 }
+        (target + used).update(from: source + i, count: next - i)
+        used += next - i
+        i = next
       }
       return used
     }

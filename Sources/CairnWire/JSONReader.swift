@@ -1,3 +1,5 @@
+import CairnRecords
+
 /// A strict pull reader of JSON over bytes that the caller keeps alive.
 ///
 /// Nothing is built but what the caller asks for: keys are compared in place, and values that nobody wants are
@@ -17,6 +19,10 @@ public struct JSONReader {
   /// Whether an object or array was just opened: no comma may come.
   var isFirst = false
   var depth = 0
+  /// The last zone ID that was read, and its text.
+  var repeatedZone: (bytes: UnsafeBufferPointer<UInt8>, zone: ZoneID)?
+  /// The last user that was read, and its text: records of a page have few.
+  var repeatedUser: (bytes: UnsafeBufferPointer<UInt8>, name: String)?
   let maximalDepth: Int
 
   init(start: UnsafePointer<UInt8>, count: Int, maximalDepth: Int) {

@@ -17,42 +17,55 @@ extension JSONWriter {
     byte(UInt8(ascii: "\""))
   }
 
+  /// Copies eight bytes at a time where nothing is to be escaped. Works in pieces, because in the worst case every byte
+  /// becomes six and room for that is taken before.
   private mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
     guard let source = text.baseAddress else { return }
-    let count = text.count
-    // In the worst case every byte becomes six; room for that is only taken where something is to be escaped.
     var i = 0
-    var runStart = 0
-    while i < count {
-      if count - i >= 8,
-        !SpecialBytes.isPresent(in: UnsafeRawPointer(source + i).loadUnaligned(as: UInt64.self))
-      {
-        i += 8
-        continue
+    while i < text.count {
+      let end = min(text.count, i + 2048)
+      let out = reserve((end - i) * 6)
+      var used = 0
+      while i < end {
+        if end - i >= 8 {
+          let word = UnsafeRawPointer(source + i).loadUnaligned(as: UInt64.self)
+          // All eight are stored; those from the first special byte on are overwritten.
+          UnsafeMutableRawPointer(out + used).storeBytes(of: word, as: UInt64.self)
+          let plain = SpecialBytes.mask(word.littleEndian).trailingZeroBitCount >> 3
+          i += plain
+          used += plain
+          if plain == 8 { continue }
+        } else if !SpecialBytes.isSpecial(source[i]) {
+          out[used] = source[i]
+          i += 1
+          used += 1
+          continue
+        }
+        used += Self.escape(source[i], to: out + used)
+        i += 1
       }
-      if SpecialBytes.isSpecial(source[i]) {
-        copy(source + runStart, i - runStart)
-        escapeByte(source[i])
-        runStart = i + 1
-      }
-      i += 1
+      commit(used)
     }
-    copy(source + runStart, count - runStart)
   }
 
-  private mutating func escapeByte(_ value: UInt8) {
+  /// Writes the escape of a special byte and returns its length.
+  private static func escape(_ value: UInt8, to out: UnsafeMutablePointer<UInt8>) -> Int {
+    out[0] = UInt8(ascii: "\\")
     switch value {
-    case 0x22: literal("\\\"")
-    case 0x5C: literal("\\\\")
-    case 0x0A: literal("\\n")
-    case 0x0D: literal("\\r")
-    case 0x09: literal("\\t")
+    case 0x22, 0x5C: out[1] = value
+    case 0x0A: out[1] = UInt8(ascii: "n")
+    case 0x0D: out[1] = UInt8(ascii: "r")
+    case 0x09: out[1] = UInt8(ascii: "t")
     default:
-      literal("\\u00")
       let digits: StaticString = "0123456789abcdef"
-      byte(digits.utf8Start[Int(value >> 4)])
-      byte(digits.utf8Start[Int(value & 15)])
+      out[1] = UInt8(ascii: "u")
+      out[2] = UInt8(ascii: "0")
+      out[3] = UInt8(ascii: "0")
+      out[4] = digits.utf8Start[Int(value >> 4)]
+      out[5] = digits.utf8Start[Int(value & 15)]
+      return 6
     }
+    return 2
   }
 
   public mutating func int64(_ value: Int64) {

@@ -16,6 +16,8 @@ public struct JSONWriter: ~Copyable {
   private var capacity: Int
   /// Bytes written so far.
   public private(set) var count = 0
+  /// Where the last zone ID of an answer stands, to be copied while the zone stays the same.
+  var repeatedZone: RepeatedZone?
 
   public init(capacity: Int = 4096) {
     self.capacity = max(capacity, 64)
@@ -44,7 +46,8 @@ public struct JSONWriter: ~Copyable {
   /// Gives the memory away; the receiver frees it with C's `free`.
   public consuming func release() -> UnsafeMutableBufferPointer<UInt8> {
     let result = UnsafeMutableBufferPointer(start: base, count: count)
-    discard self
+    // The deinit frees this in its place; `discard self` is not allowed beside members that need destroying.
+    base = Self.grow(nil, to: 1)
     return result
   }
 
@@ -52,10 +55,11 @@ public struct JSONWriter: ~Copyable {
   public mutating func truncate(to count: Int) {
     precondition(count <= self.count)
     self.count = count
+    repeatedZone = nil
   }
 
   /// Forgets what was written and keeps the memory.
-  public mutating func reset() { count = 0 }
+  public mutating func reset() { truncate(to: 0) }
 
   // MARK: Raw bytes
 

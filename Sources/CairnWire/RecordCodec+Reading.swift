@@ -95,6 +95,19 @@ extension JSONReader {
     entry.fields = FieldNames.withoutRepetitions(fields)
   }
 
+  private mutating func readUser() throws(WireError) -> String? {
+    if try readNull() { return nil }
+    let text = try readRawString()
+    if let last = repeatedUser, last.bytes.count == text.bytes.count, let place = text.bytes.baseAddress,
+      last.bytes.areSame(asAt: place)
+    {
+      return last.name
+    }
+    let name = text.string
+    repeatedUser = (text.bytes, name)
+    return name
+  }
+
   mutating func readStamp() throws(WireError) -> RecordStamp? {
     if try readNull() { return nil }
     var stamp = RecordStamp(timestamp: 0)
@@ -102,7 +115,7 @@ extension JSONReader {
     while let key = try nextKey() {
       switch key {
       case "timestamp": if try !readNull() { stamp.timestamp = try readMilliseconds() }
-      case "userRecordName": stamp.userRecordName = try readOptionalString()
+      case "userRecordName": stamp.userRecordName = try readUser()
       case "deviceID":
         // Text at Apple; some servers write a number.
         if try kind() == .string { stamp.deviceID = try readString() } else { try skip() }

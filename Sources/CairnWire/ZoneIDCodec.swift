@@ -11,7 +11,23 @@ extension ZoneID {
 extension JSONReader {
   /// Reads `{zoneName, ownerRecordName | ownerName, …}` or null. A missing name means the default zone; a missing
   /// owner, or either spelling of "the caller", becomes ``ZoneID/currentOwner``.
+  ///
+  /// A page repeats one zone ID in every record: the same bytes as the last time give the same zone.
   public mutating func readZoneID() throws(WireError) -> ZoneID? {
+    skipWhitespace()
+    if let last = repeatedZone, end - position >= last.bytes.count, last.bytes.areSame(asAt: position) {
+      position += last.bytes.count
+      return last.zone
+    }
+    let first = position
+    let zone = try readNewZoneID()
+    if let zone {
+      repeatedZone = (UnsafeBufferPointer(start: first, count: position - first), zone)
+    }
+    return zone
+  }
+
+  private mutating func readNewZoneID() throws(WireError) -> ZoneID? {
     if try readNull() { return nil }
     var zone = ZoneID.defaultZone
     try beginObject()
@@ -38,7 +54,22 @@ extension JSONWriter {
 
   /// Writes a zone ID as answers carry it: with owner and kind.
   public mutating func answeredZoneID(_ zone: ZoneID, _ style: WireStyle) {
-    beginObject()
+    if let last = repeatedZone, last.zone == zone, last.hasOwnerName == style.writesOwnerName {
+      separate()
+      // Room first: growing may move the bytes that are copied.
+      let out = reserve(last.length)
+      out.update(from: base + last.offset, count: last.length)
+      return commit(last.length)
+    }
+    separate()
+    let offset = count
+    newZoneID(zone, style)
+    repeatedZone = RepeatedZone(
+      zone: zone, hasOwnerName: style.writesOwnerName, offset: offset, length: count - offset)
+  }
+
+  private mutating func newZoneID(_ zone: ZoneID, _ style: WireStyle) {
+    byte(UInt8(ascii: "{"))
     pair("zoneName", zone.name)
     pair("ownerRecordName", zone.owner)
     if style.writesOwnerName { pair("ownerName", zone.owner) }
@@ -46,4 +77,12 @@ extension JSONWriter {
     if zone.name == ZoneID.defaultZoneName { string("DEFAULT_ZONE") } else { string("REGULAR_CUSTOM_ZONE") }
     endObject()
   }
+}
+
+/// A zone ID that was written before, and where.
+struct RepeatedZone {
+  var zone: ZoneID
+  var hasOwnerName: Bool
+  var offset: Int
+  var length: Int
 }
