@@ -1,0 +1,64 @@
+import CairnSQLite
+
+/// The tables that Cairn keeps in the user's file (docs/internals/file-format.md).
+enum MetadataSchema {
+  /// Raised with every change of the tables below or of the triggers' format.
+  static let version: Int64 = 1
+
+  /// Every statement is for a file without Cairn.
+  static let statements: [String] = [
+    // One row. User triggers read `applying`.
+    """
+    CREATE TABLE cairn_state(
+      id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, applying INTEGER NOT NULL DEFAULT 0)
+    """,
+    "CREATE TABLE cairn_setting(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
+    // `memory` is RememberedTable as JSON. `live` and `null_keys` count rows.
+    """
+    CREATE TABLE cairn_table(
+      number INTEGER PRIMARY KEY, name TEXT NOT NULL, memory TEXT NOT NULL, live INTEGER NOT NULL DEFAULT 0,
+      null_keys INTEGER NOT NULL DEFAULT 0, suspended TEXT)
+    """,
+    // What the triggers of one generation of a table log: wire names by bit of the mask.
+    "CREATE TABLE cairn_shape(id INTEGER PRIMARY KEY, tbl INTEGER NOT NULL, columns TEXT NOT NULL)",
+    // No constraint but the rowid: the user's conflict clause would override it (tables T2).
+    "CREATE TABLE cairn_log(id INTEGER PRIMARY KEY, event, time, v1, v2, v3, v4)",
+    """
+    CREATE TABLE cairn_record(
+      tbl INTEGER NOT NULL, key NOT NULL, name, pending INTEGER NOT NULL, state INTEGER NOT NULL,
+      revision INTEGER NOT NULL, tag TEXT, deleted INTEGER, life INTEGER, cut INTEGER, clock INTEGER,
+      shape INTEGER, clocks TEXT, dirty TEXT, kept TEXT, wish INTEGER, reason TEXT, retry INTEGER,
+      PRIMARY KEY (tbl, key)) WITHOUT ROWID
+    """,
+    "CREATE INDEX cairn_record_pending ON cairn_record(pending) WHERE pending > 0",
+    "CREATE UNIQUE INDEX cairn_record_name ON cairn_record(name) WHERE name IS NOT NULL",
+    // Fetched records that are not in the rows: stage 0 staged, 1 sealed, 2 parked. A null body is a deletion.
+    """
+    CREATE TABLE cairn_inbox(
+      name TEXT PRIMARY KEY NOT NULL, stage INTEGER NOT NULL, type TEXT, tbl INTEGER, rank INTEGER NOT NULL, body BLOB,
+      time INTEGER, reason TEXT, detail TEXT, since INTEGER, waits TEXT, tries INTEGER NOT NULL DEFAULT 0,
+      retry INTEGER) WITHOUT ROWID
+    """,
+    "CREATE INDEX cairn_inbox_stage ON cairn_inbox(stage, rank, name)",
+    "CREATE INDEX cairn_inbox_waits ON cairn_inbox(waits) WHERE waits IS NOT NULL",
+    """
+    CREATE TABLE cairn_outcome(
+      id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, tbl TEXT, record TEXT, detail TEXT)
+    """,
+  ]
+
+  /// Whether the file was prepared by some version of Cairn.
+  static func isInstalled(in connection: Connection) throws(SQLiteError) -> Bool {
+    try connection.scalar("SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'cairn_state'") != nil
+  }
+
+  static func install(in connection: Connection) throws(SQLiteError) {
+    for statement in statements { try connection.execute(statement) }
+    try connection.run("INSERT INTO cairn_state(id, version) VALUES (1, ?)", .integer(version))
+  }
+
+  static func installedVersion(in connection: Connection) throws(SQLiteError) -> Int64? {
+    guard case .integer(let version)? = try connection.scalar("SELECT version FROM cairn_state") else { return nil }
+    return version
+  }
+}

@@ -1,0 +1,149 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// Reads and writes `cairn_record`. Callers hold a transaction wherever they write.
+final class RecordStore {
+  static let columns = """
+    tbl, key, name, pending, state, revision, tag, deleted, life, cut, clock, shape, clocks, dirty, kept, wish, reason, \
+    retry
+    """
+
+  let connection: Connection
+  let catalog: TableCatalog
+  /// Change of the number of live records per table since the last flush to `cairn_table`.
+  private var liveDeltas: [Int: Int] = [:]
+
+  init(_ connection: Connection, _ catalog: TableCatalog) {
+    self.connection = connection
+    self.catalog = catalog
+  }
+
+  // MARK: Reading
+
+  func find(_ table: Int, key: Value) throws -> RecordRow? {
+    let statement = try connection.cached("SELECT \(Self.columns) FROM cairn_record WHERE tbl = ?1 AND key = ?2")
+    defer { statement.reset() }
+    try statement.bind(1, Int64(table))
+    try statement.bind(2, key)
+    return try statement.step() ? try read(statement) : nil
+  }
+
+  /// The record with a stored name: a UUID of a mapped table, or a name that its key does not give.
+  func find(name: Value) throws -> RecordRow? {
+    let statement = try connection.cached("SELECT \(Self.columns) FROM cairn_record WHERE name = ?1")
+    defer { statement.reset() }
+    try statement.bind(1, name)
+    return try statement.step() ? try read(statement) : nil
+  }
+
+  /// Records of a table with a pending change, by key, after `cursor`.
+  func pending(_ change: PendingChange, table: Int, after cursor: Value?, limit: Int) throws -> [RecordRow] {
+    let statement = try connection.cached(
+      """
+      SELECT \(Self.columns) FROM cairn_record
+      WHERE pending = ?1 AND tbl = ?2 \(cursor == nil ? "" : "AND key > ?4") ORDER BY key LIMIT ?3
+      """)
+    defer { statement.reset() }
+    try statement.bind(1, change.rawValue)
+    try statement.bind(2, Int64(table))
+    try statement.bind(3, Int64(limit))
+    if let cursor { try statement.bind(4, cursor) }
+    var rows: [RecordRow] = []
+    while try statement.step() { rows.append(try read(statement)) }
+    return rows
+  }
+
+  func read(_ s: Statement) throws -> RecordRow {
+    let table = Int(s.integer(0))
+    let state = s.integer(4)
+    var row = RecordRow(
+      table: table, key: s.value(1), name: s.value(2), clocks: try ClockCoding.read(s, from: 8, table, catalog))
+    row.pending = PendingChange(rawValue: s.integer(3)) ?? .none
+    row.life = LifeStatus(rawValue: state & 3) ?? .none
+    row.flags = RecordFlags(rawValue: state >> 2)
+    row.revision = s.integer(5)
+    row.tag = s.optionalText(6).map(ChangeTag.init)
+    row.deletedAt = s.optionalInteger(7)
+    if row.pending == .save { row.dirty = s.isNull(13) ? .all : DirtyCoding.decode(s.text(13)) }
+    row.kept = try s.optionalText(14).map(KeptFields.init(json:))
+    row.wish = s.optionalInteger(15)
+    row.reason = s.optionalText(16).flatMap(PendingReason.init(rawValue:))
+    row.retryAt = s.optionalInteger(17)
+    return row
+  }
+
+  // MARK: Writing
+
+  /// Stores a record that is not there yet. Returns false, and does nothing, if its key is taken.
+  func insert(_ row: RecordRow) throws -> Bool {
+    let statement = try connection.cached(
+      """
+      INSERT INTO cairn_record(\(Self.columns))
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+      ON CONFLICT(tbl, key) DO NOTHING
+      """)
+    try bind(row, to: statement)
+    try statement.run()
+    guard connection.changes == 1 else { return false }
+    if row.isAlive { liveDeltas[row.table, default: 0] += 1 }
+    return true
+  }
+
+  /// Replaces what is stored under `old`'s key by `row`; the key may differ.
+  func update(_ old: RecordRow, to row: RecordRow) throws {
+    if old == row { return }
+    if old.key != row.key {
+      try remove(old)
+      _ = try insert(row)
+      return
+    }
+    let statement = try connection.cached(
+      """
+      UPDATE cairn_record SET name = ?3, pending = ?4, state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9,
+        cut = ?10, clock = ?11, shape = ?12, clocks = ?13, dirty = ?14, kept = ?15, wish = ?16, reason = ?17,
+        retry = ?18
+      WHERE tbl = ?1 AND key = ?2
+      """)
+    try bind(row, to: statement)
+    try statement.run()
+    liveDeltas[row.table, default: 0] += (row.isAlive ? 1 : 0) - (old.isAlive ? 1 : 0)
+  }
+
+  func remove(_ row: RecordRow) throws {
+    let statement = try connection.cached("DELETE FROM cairn_record WHERE tbl = ?1 AND key = ?2")
+    try statement.bind(1, Int64(row.table))
+    try statement.bind(2, row.key)
+    try statement.run()
+    if row.isAlive { liveDeltas[row.table, default: 0] -= 1 }
+  }
+
+  private func bind(_ row: RecordRow, to s: Statement) throws {
+    try s.bind(1, Int64(row.table))
+    try s.bind(2, row.key)
+    try s.bind(3, row.name)
+    try s.bind(4, row.pending.rawValue)
+    try s.bind(5, row.life.rawValue | row.flags.rawValue << 2)
+    try s.bind(6, row.revision)
+    try s.bindOptional(7, row.tag?.rawValue)
+    try s.bindOptional(8, row.deletedAt)
+    try ClockCoding.bind(row.clocks, isAlive: row.isAlive, row.table, catalog, to: s, from: 9)
+    try s.bindOptional(14, row.pending == .save ? DirtyCoding.encode(row.dirty) : nil)
+    try s.bindOptional(15, try row.kept?.json())
+    try s.bindOptional(16, row.wish)
+    try s.bindOptional(17, row.reason?.rawValue)
+    try s.bindOptional(18, row.retryAt)
+  }
+
+  /// Adds the changes of the live counts to `cairn_table`. Called before the transaction commits.
+  func flushCounts() throws {
+    for (table, delta) in liveDeltas.sorted(by: { $0.key < $1.key }) where delta != 0 {
+      try connection.run(
+        "UPDATE cairn_table SET live = live + ?2 WHERE number = ?1", .integer(Int64(table)), .integer(Int64(delta)))
+    }
+    liveDeltas.removeAll(keepingCapacity: true)
+  }
+
+  /// Forgets changes of counts whose transaction was rolled back.
+  func discardCounts() { liveDeltas.removeAll(keepingCapacity: true) }
+}
