@@ -2,21 +2,18 @@ import CairnSQLite
 
 /// Writes the triggers that capture one table (tables section 2).
 ///
-/// Names are `cairn_<table number>_<what>`: SQLite shows them to users, for example when a column can't be dropped.
 struct CaptureTriggers {
   let plan: TablePlan
-  let shape: Int
+  let generation: Int
   private let layout: LogLayout
   private let table: String
 
-  init(_ plan: TablePlan, shape: Int) {
+  init(_ plan: TablePlan, generation: Int) {
     self.plan = plan
-    self.shape = shape
+    self.generation = generation
     layout = LogLayout(keyCount: plan.keyColumns.count, columnCount: plan.columns.count)
     table = SQLText.quoted(plan.name)
   }
-
-  static func prefix(_ table: Int) -> String { "cairn_\(table)_" }
 
   /// The CREATE TRIGGER statements.
   var statements: [String] {
@@ -41,7 +38,7 @@ struct CaptureTriggers {
 
   private func trigger(_ what: String, _ event: String, when condition: String?, _ body: [String]) -> String {
     """
-    CREATE TRIGGER "\(Self.prefix(plan.number))\(what)" \(event) ON \(table)\
+    CREATE TRIGGER "\(CaptureTriggerName.make(table: plan.number, what))" \(event) ON \(table)\
     \(condition.map { " WHEN \($0)" } ?? "") BEGIN \(body.joined(separator: "; ")); END
     """
   }
@@ -50,14 +47,14 @@ struct CaptureTriggers {
 
   private func append(_ operation: LogLayout.Operation, _ values: [String]) -> String {
     "INSERT INTO cairn_log(event, time\(valueColumns(values.count))) VALUES "
-      + "(\(LogLayout.event(shape, operation)), julianday('now'), \(values.joined(separator: ", ")))"
+      + "(\(LogLayout.event(table: plan.number, generation: generation, operation)), julianday('now'), \(values.joined(separator: ", ")))"
   }
 
   private func append(_ operation: LogLayout.Operation, _ values: [String], from row: String, where condition: String)
     -> String
   {
     "INSERT INTO cairn_log(event, time\(valueColumns(values.count))) SELECT "
-      + "\(LogLayout.event(shape, operation)), julianday('now'), \(values.joined(separator: ", ")) "
+      + "\(LogLayout.event(table: plan.number, generation: generation, operation)), julianday('now'), \(values.joined(separator: ", ")) "
       + "FROM \(table) AS \(row) WHERE \(condition)"
   }
 

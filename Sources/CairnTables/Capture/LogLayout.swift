@@ -2,7 +2,7 @@ import CairnSQLite
 
 /// What the triggers of one table append to `cairn_log` (docs/internals/file-format.md).
 ///
-/// An entry's `event` is `shape * 8 + operation`; its values lie in `v1`, `v2`, … in this order:
+/// An entry's `event` is `(table * 4096 + generation) * 8 + operation`; its values lie in `v1`, `v2`, … in this order:
 ///
 ///     insert      key
 ///     delete      key, total
@@ -37,5 +37,13 @@ struct LogLayout {
   /// How many value columns the longest entry takes.
   var width: Int { 2 * keyCount + maskCount }
 
-  static func event(_ shape: Int, _ operation: Operation) -> Int { shape * 8 + Int(operation.rawValue) }
+  static func event(table: Int, generation: Int, _ operation: Operation) -> Int {
+    ((table << 12) | generation) << 3 | Int(operation.rawValue)
+  }
+
+  /// The table, trigger generation and operation of an event; nil for a number that no trigger writes.
+  static func parse(event: Int64) -> (table: Int, generation: Int, operation: Operation)? {
+    guard let operation = Operation(rawValue: event & 7) else { return nil }
+    return (Int(event >> 15), Int(event >> 3 & 4095), operation)
+  }
 }

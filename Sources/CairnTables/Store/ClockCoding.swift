@@ -3,10 +3,10 @@ import CairnSQLite
 
 /// How clocks lie in `cairn_record`: one number where all fields share one clock, else the exceptions beside it.
 ///
-/// - `clock`: the clock of every field of shape `shape` that `clocks` does not name.
+/// - `clock`: the clock of every field of trigger generation `shape` that `clocks` does not name.
 /// - `life`: null where it equals `clock`.
 /// - `clocks`: `clock name name … ; clock name …`, for fields with another clock; the clock `-1` marks fields of the
-///   shape that were never set. Fields outside the shape appear here only.
+///   generation that were never set. Fields outside the generation appear here only.
 enum ClockCoding {
   /// Reads life, cut, clock, shape and clocks from five columns beginning with `first`.
   static func read(_ s: Statement, from first: Int32, _ table: Int, _ catalog: TableCatalog) throws -> FieldClocks {
@@ -17,11 +17,11 @@ enum ClockCoding {
     let shared = s.optionalInteger(first + 2)
     clocks.life = s.optionalInteger(first) ?? shared ?? 0
     if let shared {
-      let shape = Int(s.integer(first + 3))
-      if shape == catalog.currentShape(table) {
+      let generation = Int(s.integer(first + 3))
+      if generation == catalog.currentGeneration(table) {
         for i in plan.columns.indices where plan.isField(i) { clocks.columns[i] = shared }
       } else {
-        for name in try catalog.shapeColumns(shape) { set(shared, name, plan, &clocks) }
+        for name in try catalog.fieldNames(table, generation) { set(shared, name, plan, &clocks) }
       }
     }
     if !s.isNull(first + 4) {
@@ -55,7 +55,7 @@ enum ClockCoding {
     try s.bindOptional(first, clocks.life == shared ? nil : clocks.life)
     try s.bindOptional(first + 1, clocks.cut)
     try s.bindOptional(first + 2, shared)
-    try s.bindOptional(first + 3, shared == nil ? nil : Int64(catalog.currentShape(table)))
+    try s.bindOptional(first + 3, shared == nil ? nil : Int64(catalog.currentGeneration(table)))
     try s.bindOptional(first + 4, exceptions(clocks, shared: shared, plan))
   }
 

@@ -19,8 +19,6 @@ enum MetadataSchema {
       number INTEGER PRIMARY KEY, name TEXT NOT NULL, memory TEXT NOT NULL, live INTEGER NOT NULL DEFAULT 0,
       null_keys INTEGER NOT NULL DEFAULT 0, suspended TEXT)
     """,
-    // What the triggers of one generation of a table log: wire names by bit of the mask.
-    "CREATE TABLE cairn_shape(id INTEGER PRIMARY KEY, tbl INTEGER NOT NULL, columns TEXT NOT NULL)",
     // No constraint but the rowid: the user's conflict clause would override it (tables T2).
     "CREATE TABLE cairn_log(id INTEGER PRIMARY KEY, event, time, v1, v2, v3, v4)",
     """

@@ -1,13 +1,13 @@
 import CairnRecords
 import CairnSQLite
 
-/// The synced tables of an open file: their plans, and the trigger generations ("shapes") that log entries may come
-/// from (tables F9).
+/// The synced tables of an open file: their plans, and the trigger generations that log entries may come from
+/// (tables F9).
 final class TableCatalog {
   /// What one generation of a table's triggers logs.
   struct Shape {
-    var id: Int
     var table: Int
+    var generation: Int
     /// Wire names by bit of the mask.
     var columns: [String]
     var keyCount: Int
@@ -15,28 +15,35 @@ final class TableCatalog {
 
   /// By rank: parents before children.
   let plans: [TablePlan]
-  /// Tables that are not sent, applied or deleted until their schema is repaired, with the reason (tables T30).
-  private(set) var suspended: [Int: String]
+  /// Tables that are not sent, applied or deleted until their schema is repaired (tables T30).
+  let suspended: [SuspendedTable]
+  let remembered: [RememberedTable]
   private var byNumber: [TablePlan?]
-  private var byWireName: [String: Int]
-  private var shapes: [Int: Shape]
-  private var current: [Int]
+  private var byWireName: [String: Int] = [:]
+  private var shapes: [[Shape]]
+  private var children: [[(child: Int, foreignKey: ForeignKeyPlan)]]
 
-  init(plans: [TablePlan], shapes: [Shape], suspended: [Int: String] = [:]) {
+  init(plans: [TablePlan], remembered: [RememberedTable], suspended: [SuspendedTable] = []) {
     self.plans = plans.sorted { ($0.rank, $0.number) < ($1.rank, $1.number) }
+    self.remembered = remembered
     self.suspended = suspended
-    let last = plans.map(\.number).max() ?? 0
+    let last = max(plans.map(\.number).max() ?? 0, remembered.map(\.number).max() ?? 0)
     byNumber = Array(repeating: nil, count: last + 1)
-    byWireName = [:]
-    current = Array(repeating: 0, count: last + 1)
-    self.shapes = [:]
-    for plan in plans {
+    shapes = Array(repeating: [], count: last + 1)
+    children = Array(repeating: [], count: last + 1)
+    for plan in self.plans {
       byNumber[plan.number] = plan
       byWireName[plan.wireName] = plan.number
+      for foreignKey in plan.foreignKeys { children[foreignKey.parent].append((plan.number, foreignKey)) }
     }
-    for shape in shapes {
-      self.shapes[shape.id] = shape
-      if shape.table <= last { current[shape.table] = max(current[shape.table], shape.id) }
+    for table in remembered { shapes[table.number] = Self.shapes(of: table) }
+  }
+
+  private static func shapes(of table: RememberedTable) -> [Shape] {
+    table.generations.enumerated().map { number, generation in
+      Shape(
+        table: table.number, generation: number, columns: generation.columns.map { table.columns[$0].wireName },
+        keyCount: generation.keyColumns.count)
     }
   }
 
@@ -44,18 +51,21 @@ final class TableCatalog {
 
   func plan(wireName: String) -> TablePlan? { byWireName[wireName].flatMap { byNumber[$0] } }
 
-  func isSuspended(_ number: Int) -> Bool { suspended[number] != nil }
+  /// The foreign keys that refer to a table, each with the number of the table that declares it.
+  func foreignKeys(to table: Int) -> [(child: Int, foreignKey: ForeignKeyPlan)] { children[table] }
 
-  func shape(_ id: Int) -> Shape? { shapes[id] }
+  func shape(_ table: Int, _ generation: Int) -> Shape? {
+    table < shapes.count && generation < shapes[table].count ? shapes[table][generation] : nil
+  }
 
-  /// The wire names of a shape's fields.
-  func shapeColumns(_ id: Int) throws -> [String] {
-    guard let shape = shapes[id] else {
-      throw TablesError.damagedMetadata("cairn_record names the trigger generation \(id), which is not known")
+  /// The wire names of the fields that a generation's triggers see.
+  func fieldNames(_ table: Int, _ generation: Int) throws -> [String] {
+    guard let shape = shape(table, generation) else {
+      throw TablesError.damagedMetadata("cairn_record names the trigger generation \(generation), which is not known")
     }
     return shape.columns
   }
 
   /// The newest trigger generation of a table.
-  func currentShape(_ table: Int) -> Int { table < current.count ? current[table] : 0 }
+  func currentGeneration(_ table: Int) -> Int { table < shapes.count ? max(0, shapes[table].count - 1) : 0 }
 }

@@ -1,0 +1,58 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// What the parts of the tables category share: one open file with its catalog and stores, and the injected sources of
+/// time and chance. Confined to the engine's thread.
+final class FileContext {
+  let connection: Connection
+  let catalog: TableCatalog
+  let records: RecordStore
+  let inbox: Inbox
+  let outcomes: OutcomeLog
+  private(set) lazy var names = RecordNames(self)
+  var rowStatements: [Int: RowStatements] = [:]
+  let zone: ZoneID
+  let clock: any TimeSource
+  let randomness: any Randomness
+
+  init(
+    connection: Connection, catalog: TableCatalog, zone: ZoneID, clock: any TimeSource, randomness: any Randomness
+  ) {
+    self.connection = connection
+    self.catalog = catalog
+    self.zone = zone
+    self.clock = clock
+    self.randomness = randomness
+    records = RecordStore(connection, catalog)
+    inbox = Inbox(connection)
+    outcomes = OutcomeLog(connection, clock)
+  }
+
+  /// Runs `body` in one short write transaction; counts are flushed before it commits.
+  func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      return try connection.transaction(.immediate) {
+        let result = try body()
+        try records.flushCounts()
+        return result
+      }
+    } catch {
+      records.discardCounts()
+      throw error
+    }
+  }
+
+  /// A new record name of a mapped table: 16 random bytes as UUID version 4.
+  func newUUID() -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(16)
+    for _ in 0..<2 {
+      let word = randomness.next()
+      for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+    }
+    bytes[6] = bytes[6] & 0x0f | 0x40
+    bytes[8] = bytes[8] & 0x3f | 0x80
+    return bytes
+  }
+}
