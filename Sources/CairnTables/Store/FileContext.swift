@@ -12,6 +12,8 @@ final class FileContext {
   let outcomes: OutcomeLog
   private(set) lazy var names = RecordNames(self)
   var rowStatements: [Int: RowStatements] = [:]
+  /// What SQLite does with triggers on this connection.
+  var triggersEnabled = true
   let zone: ZoneID
   let clock: any TimeSource
   let randomness: any Randomness
@@ -25,7 +27,7 @@ final class FileContext {
     self.clock = clock
     self.randomness = randomness
     records = RecordStore(connection, catalog)
-    inbox = Inbox(connection)
+    inbox = Inbox(connection, zone)
     outcomes = OutcomeLog(connection, clock)
   }
 

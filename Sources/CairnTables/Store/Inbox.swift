@@ -1,5 +1,6 @@
 import CairnRecords
 import CairnSQLite
+import CairnWire
 
 /// Fetched records that are not in the rows: staged until their zone's set is complete, or parked because they can't be
 /// applied now (DESIGN G3, G6). Callers hold a transaction wherever they write.
@@ -35,9 +36,13 @@ struct Inbox {
   }
 
   private let connection: Connection
+  private let zone: ZoneID
   private static let columns = "name, stage, body, time, reason, detail, since, waits, tries, retry"
 
-  init(_ connection: Connection) { self.connection = connection }
+  init(_ connection: Connection, _ zone: ZoneID) {
+    self.connection = connection
+    self.zone = zone
+  }
 
   // MARK: Writing
 
@@ -56,7 +61,7 @@ struct Inbox {
     // Saves parents first, then deletions children first: the order in which a sealed set is applied (tables M1).
     let rank = Int64(table?.rank ?? Int(Int32.max))
     try statement.bind(5, entry.record == nil ? (1 << 40) - rank : rank)
-    if let record = entry.record { try statement.bind(6, StoredRecord.encode(record)) } else { try statement.bindNull(6) }
+    if let record = entry.record { try statement.bind(6, RecordText.encode(record)) } else { try statement.bindNull(6) }
     try statement.bindOptional(7, entry.deletedAt)
     try statement.bindOptional(8, entry.parking?.reason.rawValue)
     try statement.bindOptional(9, entry.parking?.detail)
@@ -127,7 +132,7 @@ struct Inbox {
 
   private func read(_ s: Statement) throws -> Entry {
     var entry = Entry(name: s.text(0), stage: Stage(rawValue: s.integer(1)) ?? .staged)
-    if !s.isNull(2) { entry.record = try StoredRecord.decode(s.blob(2)) }
+    if !s.isNull(2) { entry.record = try RecordText.decode(s.blob(2), in: zone) }
     entry.deletedAt = s.optionalInteger(3)
     if let reason = s.optionalText(4).flatMap(ParkedReason.init(rawValue:)) {
       entry.parking = Parking(

@@ -7,53 +7,41 @@ import CairnSQLite
 /// other.
 struct RecordNames {
   private unowned let file: FileContext
+  private let namer: RecordNamer
 
-  init(_ file: FileContext) { self.file = file }
+  init(_ file: FileContext) {
+    self.file = file
+    namer = RecordNamer(file.catalog.plans)
+  }
 
   // MARK: Names of records
 
   /// The record's name; nil when a parent that names it is not known.
   func name(of row: RecordRow, _ plan: TablePlan) throws -> String? {
     switch row.name {
-    case .blob(let uuid): RecordNameCodec.mapped(plan.wireName, uuid: uuid)
+    case .blob(let uuid): RecordNameCodec.mapped(table: plan.wireName, uuid: uuid)
     case .text(let name): name
     default: try name(ofKey: row.key, plan)
     }
   }
 
-  /// The name that a key of a natural table gives; nil when a parent that names it is not known.
+  /// The name that a key gives; nil when a parent that names it is not known.
   func name(ofKey key: Value, _ plan: TablePlan) throws -> String? {
-    var parts: [RecordNamePart] = []
-    for (i, value) in RowKey.parts(of: key, plan).enumerated() {
-      if let target = plan.columns[plan.keyColumns[i]].localTarget {
-        guard let parent = try name(ofMapped: value, in: target) else { return nil }
-        parts.append(.reference(parent))
-      } else if let parent = try naturalParent(plan, column: plan.keyColumns[i], value) {
-        parts.append(.reference(parent))
-      } else {
-        parts.append(.value(value))
-      }
+    if plan.keyKind == .mapped {
+      guard case .integer(let integer) = key else { return nil }
+      return try name(ofMapped: integer, in: plan.number)
     }
-    return RecordNameCodec.natural(plan.wireName, parts)
+    return try namer.name(plan, key: RowKey.parts(of: key, plan), mappedName: name(ofMapped:_:))
   }
 
-  /// The record name behind an integer of a mapped table.
-  func name(ofMapped key: Value, in table: Int) throws -> String? {
-    guard let plan = file.catalog.plan(table), let row = try file.records.find(table, key: key),
-      case .blob(let uuid) = row.name
+  /// The name of the record that an integer stands for in a mapped table.
+  func name(ofMapped integer: Int64, in table: Int) throws -> String? { try name(ofMapped: table, integer) }
+
+  private func name(ofMapped table: Int, _ integer: Int64) throws -> String? {
+    guard let plan = file.catalog.plan(table),
+      case .blob(let uuid)? = try file.records.storedName(table, key: .integer(integer))
     else { return nil }
-    return RecordNameCodec.mapped(plan.wireName, uuid: uuid)
-  }
-
-  /// The name of the parent whose natural key a key column holds; nil where the column is no foreign key (tables 1.2).
-  private func naturalParent(_ plan: TablePlan, column: Int, _ value: Value) throws -> String? {
-    for foreignKey in plan.foreignKeys where foreignKey.columns == [column] {
-      guard let parent = file.catalog.plan(foreignKey.parent), parent.keyKind == .natural,
-        parent.keyColumns == foreignKey.parentColumns
-      else { continue }
-      return try name(ofKey: RowKey.canonical(value, parent.columns[parent.keyColumns[0]].collation), parent)
-    }
-    return nil
+    return RecordNameCodec.mapped(table: plan.wireName, uuid: uuid)
   }
 
   // MARK: Records of names
@@ -62,7 +50,7 @@ struct RecordNames {
   enum Resolution {
     /// The row's canonical key.
     case key(Value)
-    /// A mapped record that has no integer here yet.
+    /// A mapped record that has no integer here.
     case newMapped(uuid: [UInt8])
     /// The key is not in the name (hashed): it has to come from the fields.
     case inFields
@@ -73,58 +61,46 @@ struct RecordNames {
 
   func record(named name: String, _ plan: TablePlan) throws -> RecordRow? {
     if plan.keyKind == .mapped {
-      guard let uuid = RecordNameCodec.uuid(name, plan.wireName) else { return nil }
+      guard let uuid = RecordNameCodec.uuid(name, table: plan.wireName) else { return nil }
       return try file.records.find(name: .blob(uuid))
     }
-    if let row = try file.records.find(name: .text(name)) { return row }
-    guard case .key(let key) = try resolve(name, plan) else { return nil }
-    return try file.records.find(plan.number, key: key)
+    if case .key(let key) = try resolve(name, plan), let row = try file.records.find(plan.number, key: key) { return row }
+    return try file.records.find(name: .text(name))
   }
 
   func resolve(_ name: String, _ plan: TablePlan) throws -> Resolution {
-    if plan.keyKind == .mapped {
-      guard let uuid = RecordNameCodec.uuid(name, plan.wireName) else { return .undecodable }
+    switch RecordNameCodec.decode(name, plan) {
+    case nil: return .undecodable
+    case .hashed?: return .inFields
+    case .uuid(let uuid)?:
       guard let row = try file.records.find(name: .blob(uuid)), row.isAlive else { return .newMapped(uuid: uuid) }
       return .key(row.key)
+    case .parts?: break
     }
-    guard let parsed = RecordNameCodec.parse(name, plan.wireName) else { return .undecodable }
-    guard case .parts(let parts) = parsed else { return .inFields }
-    guard parts.count == plan.keyColumns.count else { return .undecodable }
+    guard let parts = namer.key(plan, of: name) else { return .undecodable }
     var values: [Value] = []
-    for (i, part) in parts.enumerated() {
+    for part in parts {
       switch part {
       case .value(let value): values.append(value)
       case .reference(let parent):
-        guard let value = try keyValue(ofParent: parent, plan, column: plan.keyColumns[i]) else {
-          return .missingParent(parent)
-        }
-        values.append(value)
+        guard let integer = try integer(of: parent) else { return .missingParent(parent) }
+        values.append(integer)
       }
     }
     guard let key = RowKey.canonical(values, plan) else { return .undecodable }
     return .key(key)
   }
 
-  /// The value that a foreign key column takes to refer to a record; nil when the record is not here.
-  func keyValue(ofParent name: String, _ plan: TablePlan, column: Int) throws -> Value? {
-    if let target = plan.columns[column].localTarget {
-      guard let parent = file.catalog.plan(target), let uuid = RecordNameCodec.uuid(name, parent.wireName),
-        let row = try file.records.find(name: .blob(uuid)), row.isAlive
-      else { return nil }
-      return row.key
-    }
-    // A natural parent: its own key is in its name, whether it is here or not.
-    for foreignKey in plan.foreignKeys where foreignKey.columns == [column] {
-      guard let parent = file.catalog.plan(foreignKey.parent), parent.keyColumns.count == 1,
-        case .key(let key) = try resolve(name, parent)
-      else { continue }
-      return key
-    }
-    return nil
+  /// The integer that stands here for a record of a mapped table; nil when it has no row here.
+  func integer(of name: String) throws -> Value? {
+    guard let plan = plan(ofName: name), let uuid = RecordNameCodec.uuid(name, table: plan.wireName),
+      let row = try file.records.find(name: .blob(uuid)), row.isAlive, !row.flags.contains(.parked)
+    else { return nil }
+    return row.key
   }
 
   /// The table of a record name, by its prefix.
   func plan(ofName name: String) -> TablePlan? {
-    name.firstIndex(of: ":").flatMap { file.catalog.plan(wireName: String(name[..<$0])) }
+    name.utf8.firstIndex(of: UInt8(ascii: ":")).flatMap { file.catalog.plan(wireName: String(name[..<$0])) }
   }
 }

@@ -29,6 +29,15 @@ final class RecordStore {
     return try statement.step() ? try read(statement) : nil
   }
 
+  /// The stored name of a live or dead record, without reading the rest of it.
+  func storedName(_ table: Int, key: Value) throws -> Value? {
+    let statement = try connection.cached("SELECT name FROM cairn_record WHERE tbl = ?1 AND key = ?2")
+    defer { statement.reset() }
+    try statement.bind(1, Int64(table))
+    try statement.bind(2, key)
+    return try statement.step() ? statement.value(0) : nil
+  }
+
   /// The record with a stored name: a UUID of a mapped table, or a name that its key does not give.
   func find(name: Value) throws -> RecordRow? {
     let statement = try connection.cached("SELECT \(Self.columns) FROM cairn_record WHERE name = ?1")
@@ -129,7 +138,7 @@ final class RecordStore {
     try s.bindOptional(8, row.deletedAt)
     try ClockCoding.bind(row.clocks, isAlive: row.isAlive, row.table, catalog, to: s, from: 9)
     try s.bindOptional(14, row.pending == .save ? DirtyCoding.encode(row.dirty) : nil)
-    try s.bindOptional(15, try row.kept?.json())
+    try s.bindOptional(15, row.kept?.json())
     try s.bindOptional(16, row.wish)
     try s.bindOptional(17, row.reason?.rawValue)
     try s.bindOptional(18, row.retryAt)

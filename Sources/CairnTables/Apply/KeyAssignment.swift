@@ -1,0 +1,45 @@
+import CairnRecords
+import CairnSQLite
+
+/// Gives local integers to fetched records of mapped tables (tables 1.2): the creator's own if it is free here, else one
+/// above the largest.
+struct KeyAssignment {
+  private unowned let file: FileContext
+  private var byName: [String: Int64] = [:]
+  private var taken: [Int: Set<Int64>] = [:]
+  private var greatest: [Int: Int64] = [:]
+
+  init(_ file: FileContext) { self.file = file }
+
+  /// The integer promised to a record whose row is not there yet.
+  func integer(of name: String) -> Int64? { byName[name] }
+
+  mutating func assign(_ version: FetchedVersion) throws {
+    let plan = version.plan
+    if byName[version.name] != nil { return }
+    if let known = try file.names.record(named: version.name, plan), known.isAlive { return }
+    let wish = version.wish
+    if let wish, taken[plan.number]?.contains(wish) != true, try !file.rowExists(plan, .integer(wish)) {
+      return take(wish, version.name, plan)
+    }
+    let next = try max(greatest[plan.number] ?? 0, largest(plan)) + 1
+    take(next, version.name, plan)
+  }
+
+  private mutating func take(_ integer: Int64, _ name: String, _ plan: TablePlan) {
+    byName[name] = integer
+    taken[plan.number, default: []].insert(integer)
+    greatest[plan.number] = max(greatest[plan.number] ?? 0, integer)
+  }
+
+  private func largest(_ plan: TablePlan) throws -> Int64 {
+    let column = SQLText.quoted(plan.columns[plan.keyColumns[0]].name)
+    let table = SQLText.quoted(plan.name)
+    var largest = try file.connection.scalar("SELECT max(\(column)) FROM main.\(table)")?.integer ?? 0
+    if plan.isAutoincrement {
+      let used = try file.connection.scalar("SELECT seq FROM main.sqlite_sequence WHERE name = ?", .text(plan.name))
+      largest = max(largest, used?.integer ?? 0)
+    }
+    return largest
+  }
+}

@@ -1,0 +1,62 @@
+import CairnRecords
+import CairnSQLite
+import CairnWire
+
+/// Fields of a record that have no column here, kept as they came so that they can be sent back untouched (tables V1).
+struct KeptFields: Hashable, Sendable {
+  /// By field name on the server.
+  private(set) var fields = Fields()
+  /// Values that do not fit their field, by name, as tagged text (tables 1.5).
+  private(set) var tagged: [String: String] = [:]
+
+  init() {}
+
+  var isEmpty: Bool { fields.isEmpty && tagged.isEmpty }
+
+  mutating func set(_ name: String, field: FieldValue?) { fields.set(name, field) }
+
+  mutating func set(_ name: String, tagged text: String) { tagged[name] = text }
+
+  /// Takes one field over from another set.
+  mutating func take(_ name: String, from other: KeptFields?) {
+    guard let other else { return }
+    if let text = other.tagged[name] { tagged[name] = text }
+    if other.fields.contains(name: name) { fields.set(name, other.fields[name]) }
+  }
+
+  /// What decides a tie between two kept values: their text on the wire, which is alike on every device.
+  func cell(_ name: String) -> MergeCell {
+    if let text = tagged[name] { return .value(.text(text)) }
+    guard let value = fields[name] else { return .null }
+    return .value(.blob(RecordText.encode(Self.carrier(Fields(uniqueFields: [Field(name, value)])))))
+  }
+
+  // MARK: Storing
+
+  private static let zone = ZoneID(name: "kept")
+
+  private static func carrier(_ fields: Fields) -> Record {
+    Record(id: RecordID(name: "kept", zone: zone), type: "kept", fields: fields)
+  }
+
+  /// The text in `cairn_record.kept`: a record whose fields are the kept ones; tagged values have their prefix `t.`,
+  /// others `f.`.
+  func json() -> String {
+    var all = Fields()
+    for field in fields { all.append("f." + field.name, field.value) }
+    for name in tagged.keys.sorted() { all.append("t." + name, tagged[name].map(FieldValue.string)) }
+    return String(decoding: RecordText.encode(Self.carrier(all)), as: UTF8.self)
+  }
+
+  init(json: String) throws {
+    let record = try RecordText.decode(Array(json.utf8), in: Self.zone)
+    for field in record.fields {
+      let name = String(field.name.dropFirst(2))
+      if field.name.hasPrefix("t."), case .string(let text)? = field.value {
+        tagged[name] = text
+      } else {
+        fields.set(name, field.value)
+      }
+    }
+  }
+}
