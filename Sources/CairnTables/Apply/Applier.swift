@@ -12,7 +12,7 @@ final class Applier {
   /// Wall clock, ms since 1970.
   let now: Int64
   let writer: RowWriter
-  private(set) var counts = ApplyCounts()
+  var counts = ApplyCounts()
   /// Versions of the set that are not applied yet, by record name.
   private var waiting: [String: FetchedVersion] = [:]
   /// Integers given to new mapped records of the set, before their rows are there.
@@ -57,12 +57,12 @@ final class Applier {
   private func accept(_ record: Record) throws -> FetchedVersion? {
     guard let plan = file.catalog.plan(wireName: record.type) else {
       // A type without clocks is another program's and left alone (tables M7, M14).
-      if record.fields.contains(name: RecordFieldName.clocks) {
+      if record.fields.contains(name: RecordField.clocks) {
         try park(record, nil, .unknownTable, "there is no table \(record.type) here")
       }
       return nil
     }
-    switch try FetchedVersion.decode(record, plan) {
+    switch FetchedVersion.decode(record, file.codec(plan)) {
     case .failure(let problem):
       try park(record, plan, problem.reason, problem.detail)
       return nil
@@ -138,9 +138,10 @@ final class Applier {
   ) throws {
     let old = try file.inbox.find(record.id.name)
     counts.parked += 1
+    let tries = (old?.parking?.tries ?? -1) + 1
     let parking = Inbox.Parking(
-      reason: reason, detail: detail, since: old?.parking?.since ?? now, waitsFor: waitsFor,
-      tries: (old?.parking?.tries ?? -1) + 1)
+      reason: reason, detail: detail, since: old?.parking?.since ?? now, waitsFor: waitsFor, tries: tries,
+      retryAt: now + Inbox.Parking.delay(tries: tries))
     try file.inbox.put(
       Inbox.Entry(name: record.id.name, stage: .parked, record: record, parking: parking), table: plan)
     if old == nil { try file.outcomes.add(.parked, table: plan?.name, record: record.id.name, "\(reason.rawValue): \(detail)") }
@@ -156,7 +157,7 @@ final class Applier {
       for name in names {
         for entry in try file.inbox.waiting(for: name) {
           guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type),
-            case .success(let version) = try FetchedVersion.decode(record, plan)
+            case .success(let version) = FetchedVersion.decode(record, file.codec(plan))
           else { continue }
           freed.append(version)
         }
@@ -173,7 +174,7 @@ final class Applier {
     try file.beginApplying()
     let versions = entries.compactMap { entry -> FetchedVersion? in
       guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type) else { return nil }
-      guard case .success(let version)? = try? FetchedVersion.decode(record, plan) else { return nil }
+      guard case .success(let version) = FetchedVersion.decode(record, file.codec(plan)) else { return nil }
       return version
     }
     try applySaves(versions)

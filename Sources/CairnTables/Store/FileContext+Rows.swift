@@ -10,6 +10,14 @@ extension FileContext {
     return statements
   }
 
+  /// The codec of a table's records, made once.
+  func codec(_ plan: TablePlan) -> RecordBodyCodec {
+    if let codec = codecs[plan.number] { return codec }
+    let codec = RecordBodyCodec(plan)
+    codecs[plan.number] = codec
+    return codec
+  }
+
   func rowExists(_ plan: TablePlan, _ key: Value) throws -> Bool {
     let statement = try connection.cached(statements(plan).exists)
     defer { statement.reset() }

@@ -12,6 +12,7 @@ final class FileContext {
   let outcomes: OutcomeLog
   private(set) lazy var names = RecordNames(self)
   var rowStatements: [Int: RowStatements] = [:]
+  var codecs: [Int: RecordBodyCodec] = [:]
   /// What SQLite does with triggers on this connection.
   var triggersEnabled = true
   let zone: ZoneID

@@ -85,6 +85,11 @@ struct Inbox {
     try statement.run()
   }
 
+  /// Lets a parked record be tried at the next occasion.
+  func makeDue(_ name: String) throws {
+    try connection.run("UPDATE cairn_inbox SET retry = 0, waits = NULL WHERE name = ? AND stage = 2", .text(name))
+  }
+
   func seal() throws { try connection.run("UPDATE cairn_inbox SET stage = 1 WHERE stage = 0") }
 
   // MARK: Reading

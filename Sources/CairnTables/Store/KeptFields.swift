@@ -21,7 +21,7 @@ struct KeptFields: Hashable, Sendable {
   mutating func take(_ name: String, from other: KeptFields?) {
     guard let other else { return }
     if let text = other.tagged[name] { tagged[name] = text }
-    if other.fields.contains(name: name) { fields.set(name, other.fields[name]) }
+    for key in [name, Self.assetMark + name] where other.fields.contains(name: key) { fields.set(key, other.fields[key]) }
   }
 
   /// What decides a tie between two kept values: their text on the wire, which is alike on every device.
@@ -30,6 +30,25 @@ struct KeptFields: Hashable, Sendable {
     guard let value = fields[name] else { return .null }
     return .value(.blob(RecordText.encode(Self.carrier(Fields(uniqueFields: [Field(name, value)])))))
   }
+
+  // MARK: Content of records
+
+  mutating func add(_ field: RecordContent.KeptField) {
+    if let text = field.tagged { tagged[field.name] = text }
+    if let asset = field.asset {
+      fields.set(Self.assetMark + field.name, .asset(asset))
+    }
+    if field.tagged == nil || field.field != nil { fields.set(field.name, field.field) }
+  }
+
+  func field(_ name: String, clock: FieldClock) -> RecordContent.KeptField {
+    var asset: Asset?
+    if case .asset(let found)? = fields[Self.assetMark + name] { asset = found }
+    return RecordContent.KeptField(name: name, clock: clock, field: fields[name], tagged: tagged[name], asset: asset)
+  }
+
+  /// Before the name of a field whose value lies in an asset of its own; no field name begins so.
+  private static let assetMark = "."
 
   // MARK: Storing
 
