@@ -1,0 +1,204 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// Takes the next pending changes into one request (tables 3.3).
+///
+/// Saves go parents first, deletes children first; a save waits for a parent that is pending too, unless both travel in
+/// the same request (tables U4). Records that wait for something are left out.
+struct BatchBuilder {
+  private let file: FileContext
+  private let request: BatchRequest
+  /// Records of which the server or a missing parent said no in this session, with the revision that was refused.
+  private let refused: [String: Int64]
+  private(set) var entries: [OutgoingEntry] = []
+  private(set) var sent: [String: SentRevision] = [:]
+  private var bytes = 0
+  /// Whether a record may go as far as its parents are concerned, by table and key.
+  private var decided: [Place: Bool] = [:]
+  private var pendingTables: [Int: Bool] = [:]
+
+  private struct Place: Hashable {
+    var table: Int
+    var key: Value
+  }
+
+  init(_ file: FileContext, _ request: BatchRequest, refused: [String: Int64]) {
+    self.file = file
+    self.request = request
+    self.refused = refused
+  }
+
+  /// Rows read per step through the pending records.
+  private static let step = 200
+
+  private var isFull: Bool {
+    entries.count >= request.limits.entriesPerRequest || bytes >= request.limits.bytesPerRequest
+  }
+
+  mutating func build() throws {
+    if !request.deletesOnly {
+      for plan in file.catalog.plans { try walk(plan, .save) { builder, row in _ = try builder.takeSave(row, plan) } }
+    }
+    for plan in file.catalog.plans.reversed() {
+      try walk(plan, .delete) { builder, row in try builder.takeDelete(row, plan) }
+    }
+  }
+
+  private mutating func walk(
+    _ plan: TablePlan, _ change: PendingChange, _ take: (inout BatchBuilder, RecordRow) throws -> Void
+  ) throws {
+    var cursor: Value?
+    while !isFull {
+      let rows = try file.records.pending(change, table: plan.number, after: cursor, limit: Self.step)
+      for row in rows {
+        if isFull { return }
+        try take(&self, row)
+      }
+      guard rows.count == Self.step else { return }
+      cursor = rows.last?.key
+    }
+  }
+
+  // MARK: Saves
+
+  /// Returns whether the record travels in this batch.
+  private mutating func takeSave(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+    let place = Place(table: record.table, key: record.key)
+    if let known = decided[place] { return known }
+    // Rows on a circle of references travel together: while the parents are looked at, the record counts as taken.
+    decided[place] = true
+    let taken = try isDue(record) && parentsAllow(record, plan) && compose(record, plan)
+    decided[place] = taken
+    return taken
+  }
+
+  private func isDue(_ record: RecordRow) -> Bool {
+    switch record.reason {
+    case nil, .unsent, .offline: true
+    case .throttled: (record.retryAt ?? 0) <= request.now
+    case .quota, .internal: request.isManual || (record.retryAt ?? 0) <= request.now
+    case .rejected, .tooLarge, .permission, .missingParent: request.isManual
+    case .signedOut: true
+    case .zoneGone, .nullKey, .schema: false
+    }
+  }
+
+  /// Whether every parent is confirmed, or travels with this request.
+  private mutating func parentsAllow(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+    guard try plan.foreignKeys.contains(where: { try hasPendingSaves($0.parent) }),
+      let row = try file.row(plan, record.key)
+    else { return true }
+    for foreignKey in plan.foreignKeys where try hasPendingSaves(foreignKey.parent) {
+      guard let parent = file.catalog.plan(foreignKey.parent),
+        let key = try parentKey(foreignKey, parent, row),
+        let parentRecord = try file.records.find(parent.number, key: key), parentRecord.pending == .save
+      else { continue }
+      if isFull && decided[Place(table: parent.number, key: key)] != true { return false }
+      if try !takeSave(parentRecord, parent) { return false }
+    }
+    return true
+  }
+
+  private func parentKey(_ foreignKey: ForeignKeyPlan, _ parent: TablePlan, _ row: [Value]) throws -> Value? {
+    guard foreignKey.parentColumns == parent.keyColumns else { return nil }
+    return RowKey.canonical(foreignKey.columns.map { row[$0] }, parent)
+  }
+
+  private mutating func hasPendingSaves(_ table: Int) throws -> Bool {
+    if let known = pendingTables[table] { return known }
+    let some = try !file.records.pending(.save, table: table, after: nil, limit: 1).isEmpty
+    pendingTables[table] = some
+    return some
+  }
+
+  private mutating func compose(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+    let parkedName = record.flags.contains(.parked) ? try file.names.name(of: record, plan) : nil
+    if let parkedName { return try composeParked(record, plan, parkedName) }
+    guard let row = try file.row(plan, record.key) else { return false }
+    guard let name = try file.names.name(of: record, plan) else {
+      try postpone(record, .missingParent)
+      return false
+    }
+    if refused[name] == record.revision { return false }
+    do {
+      let operation = try RecordComposer(file).save(record, plan, row: row, name: name)
+      return try add(operation, record, name)
+    } catch RecordComposer.Obstacle.missingParent {
+      try postpone(record, .missingParent)
+      return false
+    }
+  }
+
+  /// A row that was put aside is saved all the same, from its parked version (tables M10).
+  private mutating func composeParked(_ record: RecordRow, _ plan: TablePlan, _ name: String) throws -> Bool {
+    guard refused[name] != record.revision, let parked = try file.inbox.find(name)?.record else { return false }
+    var outgoing = parked
+    outgoing.changeTag = record.tag
+    return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, name)
+  }
+
+  // MARK: Deletes
+
+  private mutating func takeDelete(_ record: RecordRow, _ plan: TablePlan) throws {
+    guard isDue(record), let name = try file.names.name(of: record, plan), refused[name] != record.revision else {
+      return
+    }
+    let stub = Record(id: RecordID(name: name, zone: file.zone), type: plan.wireName, changeTag: record.tag)
+    _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, name)
+  }
+
+  // MARK: Taking
+
+  private mutating func add(_ operation: RecordOperation, _ record: RecordRow, _ name: String) throws -> Bool {
+    let size = operation.record.approximateSize
+    if size > request.limits.bytesPerRecord {
+      try postpone(record, .tooLarge)
+      return false
+    }
+    bytes += size
+    entries.append(OutgoingEntry(operation: operation, revision: record.revision))
+    sent[name] = SentRevision(record)
+    if !record.flags.contains(.attempted) {
+      var marked = record
+      marked.flags.insert(.attempted)
+      try file.records.update(record, to: marked)
+    }
+    return true
+  }
+
+  private func postpone(_ record: RecordRow, _ reason: PendingReason) throws {
+    var waiting = record
+    waiting.reason = reason
+    try file.records.update(record, to: waiting)
+  }
+}
+
+/// What a batch took of a record: tells, when the answer comes, what was changed meanwhile.
+struct SentRevision {
+  var revision: Int64
+  var clocks: FieldClocks
+  var isSave: Bool
+
+  init(_ record: RecordRow) {
+    revision = record.revision
+    clocks = record.clocks
+    isSave = record.pending == .save
+  }
+}
+
+extension Record {
+  /// About as many bytes as the record takes in a request.
+  var approximateSize: Int {
+    fields.reduce(120 + id.name.utf8.count) { size, field in
+      let value: Int
+      switch field.value {
+      case .string(let text)?: value = text.utf8.count
+      case .bytes(let bytes)?: value = bytes.count * 4 / 3
+      case .reference(let reference)?: value = reference.recordName.utf8.count + 20
+      default: value = 12
+      }
+      return size + field.name.utf8.count + 30 + value
+    }
+  }
+}
