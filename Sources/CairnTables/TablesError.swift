@@ -3,15 +3,28 @@ public enum TablesError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Cairn's own tables in the file contradict each other.
   case damagedMetadata(String)
   /// The file was prepared by a newer Cairn (tables V9).
-  case newerVersion(file: Int64, library: Int64)
-  case notInitialised(String)
+  case newerVersion(path: String, file: Int64, library: Int64)
+  case notPrepared(String)
+  case missingFile(String)
+  /// A path, what is wrong with the file, and what to do.
+  case file(String, String, String)
+  /// Tables that can't be synced as they are; nothing was installed.
+  case schema([SchemaProblem])
+  /// Names in the options that are no tables.
+  case usage([SchemaProblem])
+  /// The mode does not fit what is in the file and in the zone; a sentence.
+  case mode(String)
 
   public var description: String {
     switch self {
-    case .damagedMetadata(let what): "\(what): run cairn doctor"
-    case .newerVersion(let file, let library):
-      "the file was prepared by a newer Cairn (format \(file), this one knows \(library)): update Cairn"
-    case .notInitialised(let path): "\(path) is not prepared for sync: run cairn init"
+    case .damagedMetadata(let what): "Cairn's own tables in this file are damaged, \(what): run cairn doctor"
+    case .newerVersion(let path, let file, let library):
+      "\(path) was prepared by a newer Cairn (format \(file), this one knows \(library)): update Cairn"
+    case .notPrepared(let path): "\(path) is not prepared for sync: run cairn init \(path) first"
+    case .missingFile(let path): "\(path) does not exist: check the path"
+    case .file(let path, let what, let remedy): "\(path) \(what): \(remedy)"
+    case .schema(let problems), .usage(let problems): problems.map(\.description).joined(separator: "\n")
+    case .mode(let sentence): sentence
     }
   }
 }

@@ -10,6 +10,8 @@ final class FileContext {
   let records: RecordStore
   let inbox: Inbox
   let outcomes: OutcomeLog
+  let settings: FileSettings
+  let published: PublishedTables
   private(set) lazy var names = RecordNames(self)
   var rowStatements: [Int: RowStatements] = [:]
   var codecs: [Int: RecordBodyCodec] = [:]
@@ -30,6 +32,8 @@ final class FileContext {
     records = RecordStore(connection, catalog)
     inbox = Inbox(connection, zone)
     outcomes = OutcomeLog(connection, clock)
+    settings = FileSettings(connection)
+    published = PublishedTables(settings)
   }
 
   /// Runs `body` in one short write transaction; counts are flushed before it commits.

@@ -13,9 +13,11 @@ struct KeptFields: Hashable, Sendable {
 
   var isEmpty: Bool { fields.isEmpty && tagged.isEmpty }
 
-  mutating func set(_ name: String, field: FieldValue?) { fields.set(name, field) }
-
-  mutating func set(_ name: String, tagged text: String) { tagged[name] = text }
+  /// The names of all fields, ascending.
+  var names: [String] {
+    let own = fields.map { $0.name.hasPrefix(Self.assetMark) ? String($0.name.dropFirst()) : $0.name }
+    return Set(own).union(tagged.keys).sorted()
+  }
 
   /// Takes one field over from another set.
   mutating func take(_ name: String, from other: KeptFields?) {

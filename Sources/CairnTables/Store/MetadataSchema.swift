@@ -39,10 +39,17 @@ enum MetadataSchema {
     """,
     "CREATE INDEX cairn_inbox_stage ON cairn_inbox(stage, rank, name)",
     "CREATE INDEX cairn_inbox_waits ON cairn_inbox(waits) WHERE waits IS NOT NULL",
+    // Names of records that a snapshot has shown.
+    "CREATE TABLE cairn_seen(name TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID",
     """
     CREATE TABLE cairn_outcome(
       id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, tbl TEXT, record TEXT, detail TEXT)
     """,
+  ]
+
+  static let tableNames: Set<String> = [
+    "cairn_state", "cairn_setting", "cairn_table", "cairn_log", "cairn_record", "cairn_inbox", "cairn_seen",
+    "cairn_outcome",
   ]
 
   /// Whether the file was prepared by some version of Cairn.

@@ -63,6 +63,22 @@ final class RecordStore {
     return rows
   }
 
+  /// Records of a table by key, after `cursor`.
+  func all(table: Int, after cursor: Value?, limit: Int) throws -> [RecordRow] {
+    let statement = try connection.cached(
+      """
+      SELECT \(Self.columns) FROM cairn_record WHERE tbl = ?1 \(cursor == nil ? "" : "AND key > ?3")
+      ORDER BY key LIMIT ?2
+      """)
+    defer { statement.reset() }
+    try statement.bind(1, Int64(table))
+    try statement.bind(2, Int64(limit))
+    if let cursor { try statement.bind(3, cursor) }
+    var rows: [RecordRow] = []
+    while try statement.step() { rows.append(try read(statement)) }
+    return rows
+  }
+
   func read(_ s: Statement) throws -> RecordRow {
     let table = Int(s.integer(0))
     let state = s.integer(4)

@@ -1,0 +1,79 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// A database file that is prepared for sync, opened.
+///
+/// Opening brings capture up to date with the schema: tables and columns that were added, renamed or dropped since are
+/// taken note of (tables T26–T30). Confined to one thread.
+public final class SyncedDatabase {
+  public let path: String
+  public private(set) var category: TablesCategory
+  public let store: any EngineStore
+  let file: FileContext
+
+  /// Opens a prepared file.
+  ///
+  /// - Throws: ``TablesError`` for a file that is missing, not a database, read-only, not prepared, or prepared by a
+  ///   newer Cairn.
+  public init(path: String, time: any TimeSource, randomness: any Randomness) throws(TablesError) {
+    self.path = path
+    let connection = try DatabaseOpener.open(path, mode: .readWrite)
+    do {
+      guard try MetadataSchema.isInstalled(in: connection) else { throw TablesError.notPrepared(path) }
+      if let version = try MetadataSchema.installedVersion(in: connection), version > MetadataSchema.version {
+        throw TablesError.newerVersion(path: path, file: version, library: MetadataSchema.version)
+      }
+      file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+    } catch let error as TablesError {
+      throw error
+    } catch let error as SQLiteError {
+      throw DatabaseOpener.explain(error, path)
+    } catch {
+      throw .damagedMetadata("\(error)")
+    }
+    category = TablesCategory(file)
+    store = FileEngineStore(file)
+  }
+
+  public var zone: ZoneID { file.zone }
+
+  /// Where the file syncs to.
+  public func place() throws(SQLiteError) -> SyncPlace {
+    let settings = file.settings
+    return SyncPlace(
+      server: try settings.get(.server) ?? "", container: try settings.get(.container) ?? SyncPlace.defaultContainer,
+      environment: try settings.get(.environment) ?? SyncPlace.defaultEnvironment, zone: file.zone.name,
+      user: try settings.get(.user) ?? "")
+  }
+
+  /// A number that changes when another program commits to the file.
+  public func dataVersion() throws(SQLiteError) -> Int64 { try file.connection.dataVersion() }
+
+  /// Notes that a sync did everything that it could (tables section 7, `lastSync`).
+  public func noteGoodSync(at now: Int64) throws {
+    try file.transaction { try file.settings.set(.lastSync, String(now)) }
+  }
+}
+
+/// The place on a server that a file syncs with.
+public struct SyncPlace: Hashable, Sendable {
+  public static let defaultContainer = "iCloud.cairn"
+  public static let defaultEnvironment = "production"
+  public static let defaultZone = "cairn"
+
+  public var server: String
+  public var container: String
+  public var environment: String
+  public var zone: String
+  /// The user record name: the identity that the file's state belongs to.
+  public var user: String
+
+  public init(server: String, container: String, environment: String, zone: String, user: String) {
+    self.server = server
+    self.container = container
+    self.environment = environment
+    self.zone = zone
+    self.user = user
+  }
+}

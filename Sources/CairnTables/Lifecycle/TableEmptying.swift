@@ -1,0 +1,51 @@
+import CairnRecords
+import CairnSQLite
+import Foundation
+
+/// Empties the synced tables after a copy of the file was put beside it (tables L2, L11). No deletes are sent.
+struct TableEmptying {
+  private let file: FileContext
+
+  init(_ file: FileContext) { self.file = file }
+
+  /// Returns the path of the backup; nil when there was nothing to keep.
+  @discardableResult
+  func backUpAndEmpty(now: Int64) throws -> String? {
+    var backup: String?
+    if try hasRows() {
+      let path = freePath(now)
+      try file.connection.run("VACUUM INTO ?", .text(path))
+      backup = path
+    }
+    try file.transaction {
+      try file.setTriggers(false)
+      try file.connection.execute("PRAGMA defer_foreign_keys = ON")
+      for plan in file.catalog.plans.reversed() {
+        try file.connection.execute("DELETE FROM main.\(SQLText.quoted(plan.name))")
+      }
+      try file.setTriggers(true)
+      for table in ["cairn_record", "cairn_log", "cairn_inbox"] { try file.connection.execute("DELETE FROM \(table)") }
+      try file.connection.execute("UPDATE cairn_table SET live = 0, null_keys = 0")
+    }
+    return backup
+  }
+
+  private func hasRows() throws -> Bool {
+    for plan in file.catalog.plans
+    where try file.connection.scalar("SELECT 1 FROM main.\(SQLText.quoted(plan.name)) LIMIT 1") != nil {
+      return true
+    }
+    return false
+  }
+
+  private func freePath(_ now: Int64) -> String {
+    let base = "\(file.connection.path).backup-\(now)"
+    var path = base
+    var number = 1
+    while FileManager.default.fileExists(atPath: path) {
+      number += 1
+      path = "\(base)-\(number)"
+    }
+    return path
+  }
+}
