@@ -132,8 +132,22 @@ public final class WebServicesDatabase: CloudDatabase {
   }
 
   public func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
+    try zoneChanges(in: zone, since: token, desired: nil)
+  }
+
+  public func zoneChanges(in zone: ZoneID, since token: ChangeToken?, types: [String]) throws(CloudError) -> ZonePage {
+    var page = try zoneChanges(in: zone, since: token, desired: types)
+    // Apple's service does not always limit (section 8).
+    page.records.removeAll { !types.contains($0.type) }
+    return page
+  }
+
+  private func zoneChanges(
+    in zone: ZoneID, since token: ChangeToken?, desired types: [String]?
+  ) throws(CloudError) -> ZonePage {
     let features = try features()
-    let query = ZoneChangesQuery(zone: zone, syncToken: token?.rawValue, resultsLimit: features.page)
+    var query = ZoneChangesQuery(zone: zone, syncToken: token?.rawValue, resultsLimit: features.page)
+    query.desiredRecordTypes = types
     let body = Self.encode { ZoneChangesRequest.encode([query], into: &$0) }
     return try withToken(token) { () throws(CloudError) in
       try call("changes/zone", body: body) { (body) throws(WireError) in

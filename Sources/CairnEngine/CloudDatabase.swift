@@ -16,6 +16,10 @@ public protocol CloudDatabase: AnyObject, Sendable {
   /// One page of a zone's feed. A failure of the zone is thrown like a failure of the request.
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage
 
+  /// The same, limited to records of the given types. A server that can't limit answers them all; the caller gets only
+  /// those asked for. Default: filters ``zoneChanges(in:since:)``.
+  func zoneChanges(in zone: ZoneID, since token: ChangeToken?, types: [String]) throws(CloudError) -> ZonePage
+
   /// One outcome per operation, in the order of `operations`.
   func modify(in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool) throws(CloudError) -> [OperationOutcome]
 
@@ -31,6 +35,14 @@ public protocol CloudDatabase: AnyObject, Sendable {
 
   /// Makes a call that is under way, and every later one, fail with `cancelled`. May be called from any thread.
   func cancel()
+}
+
+extension CloudDatabase {
+  public func zoneChanges(in zone: ZoneID, since token: ChangeToken?, types: [String]) throws(CloudError) -> ZonePage {
+    var page = try zoneChanges(in: zone, since: token)
+    page.records.removeAll { !types.contains($0.type) }
+    return page
+  }
 }
 
 /// Request limits of a server.

@@ -1,0 +1,60 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// Decides between create, join and merge by what is in the file and in the zone (tables L1, L6).
+struct ModeChoice {
+  private let preparation: Preparation
+  private let connection: Connection
+  private let published: [Record]
+
+  init(_ preparation: Preparation, _ connection: Connection, _ published: [Record]) {
+    self.preparation = preparation
+    self.connection = connection
+    self.published = published
+  }
+
+  func choose() throws -> Preparation.Mode {
+    let zone = preparation.options.place.zone
+    switch preparation.options.mode {
+    case .create?:
+      if !published.isEmpty || recordCount > 0 {
+        throw TablesError.mode(
+          "the zone \(zone) already has tables of another file (\(recordText)): use --mode join to take them into this file, --mode merge to combine both, or another --zone")
+      }
+      return .create
+    case let mode?:
+      return mode
+    case nil:
+      if published.isEmpty && recordCount == 0 { return .create }
+      let rows = try rowCount()
+      if rows == 0 { return .join }
+      throw TablesError.mode(
+        "this file has \(rows) rows and the zone \(zone) has \(recordText): choose --mode join (back this file up, then take the zone's rows), --mode merge (match and combine both), or --mode create with another --zone")
+    }
+  }
+
+  private var recordText: String { recordCount == 1 ? "1 record" : "\(recordCount) records" }
+
+  /// Records of tables in the zone, those of other categories not counted; 0 when the zone can't be read.
+  private var recordCount: Int {
+    var names: Set<String> = []
+    var token: ChangeToken?
+    while let page = try? preparation.cloud.zoneChanges(in: preparation.zone, since: token) {
+      for record in page.records where record.fields.contains(name: RecordField.clocks) { names.insert(record.id.name) }
+      for deletion in page.deletions { names.remove(deletion.id.name) }
+      guard page.moreComing else { break }
+      token = page.token
+    }
+    return names.count
+  }
+
+  private func rowCount() throws -> Int64 {
+    let schema = try DatabaseSchema.read(from: connection)
+    let plan = SchemaPlanner.plan(schema, options: preparation.options.selection)
+    return try plan.plans.reduce(0) { sum, table in
+      let count = try connection.scalar("SELECT count(*) FROM main.\(SQLText.quoted(table.name))")?.integer ?? 0
+      return sum + count
+    }
+  }
+}

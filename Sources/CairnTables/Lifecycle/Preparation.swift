@@ -1,0 +1,202 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+import Foundation
+
+/// Prepares a database file for sync: checks the schema, installs capture, and decides what becomes of rows that are
+/// there already (tables 1.1, L1–L6).
+///
+/// Nothing is written to the file before the schema is accepted and the server has answered; a run that was cut off is
+/// finished by the next.
+public struct Preparation {
+  public enum Mode: String, Hashable, Sendable, CaseIterable { case create, join, merge }
+
+  public struct Options: Hashable, Sendable {
+    public var path: String
+    public var selection: SelectionOptions
+    public var mode: Mode?
+    /// ``SyncPlace/user`` is filled in from the server.
+    public var place: SyncPlace
+    /// Tables whose rows with equal integers are the same rows, or different ones, in a merge (tables L5).
+    public var matchIntegers: [String] = []
+    public var newIntegers: [String] = []
+
+    public init(path: String, selection: SelectionOptions = SelectionOptions(), mode: Mode? = nil, place: SyncPlace) {
+      self.path = path
+      self.selection = selection
+      self.mode = mode
+      self.place = place
+    }
+  }
+
+  /// What was done.
+  public struct Outcome: Hashable, Sendable {
+    /// Nil when the file had been prepared before.
+    public var mode: Mode?
+    public var user: String
+    public var tables: [String]
+    public var skipped: [String]
+    public var warnings: [String]
+    /// Path of the copy made before rows were removed.
+    public var backup: String?
+    /// Rows that were there.
+    public var rows: Int
+  }
+
+  let options: Options
+  let cloud: any CloudDatabase
+  let time: any TimeSource
+  let randomness: any Randomness
+  var zone: ZoneID { ZoneID(name: options.place.zone) }
+
+  public init(_ options: Options, cloud: any CloudDatabase, time: any TimeSource, randomness: any Randomness) {
+    self.options = options
+    self.cloud = cloud
+    self.time = time
+    self.randomness = randomness
+  }
+
+  /// - Throws: ``TablesError`` for what is wrong with the file or the mode, `CloudError` for the server's answers.
+  public func run() throws -> Outcome {
+    do {
+      return try prepare()
+    } catch let error as SQLiteError {
+      throw DatabaseOpener.explain(error, options.path)
+    }
+  }
+
+  private func prepare() throws -> Outcome {
+    let exists = FileManager.default.fileExists(atPath: options.path)
+    if !exists && options.mode != .join { throw TablesError.missingFile(options.path) }
+    if exists, try isPrepared() { return try again() }
+    // Looked at before the server is asked: a schema that can't be synced needs no server.
+    if exists { _ = try checkedPlan(DatabaseOpener.open(options.path, mode: .readWrite), published: [], joining: options.mode == .join) }
+    let user = try cloud.currentUser()
+    for result in try cloud.createZones([zone]) { _ = try result.get() }
+    let published = try fetchPublished()
+    let connection = try DatabaseOpener.open(options.path, mode: exists ? .readWrite : .create)
+    let mode = try ModeChoice(self, connection, published).choose()
+    return try install(connection, mode, user, published)
+  }
+
+  private func isPrepared() throws -> Bool {
+    try MetadataSchema.isInstalled(in: DatabaseOpener.open(options.path, mode: .readWrite))
+  }
+
+  // MARK: Planning
+
+  /// The plan of the file's tables. Throws every reason against it.
+  private func checkedPlan(
+    _ connection: Connection, published: [PublishedTable], joining: Bool
+  ) throws -> PlanningResult {
+    let schema = try DatabaseSchema.read(from: connection)
+    var selection = options.selection
+    selection.ownTables = MetadataSchema.tableNames.sorted()
+    let plan = SchemaPlanner.plan(schema, options: selection, remembered: [], published: published)
+    // A table that is named and not here may still come from the zone.
+    if !plan.usageErrors.isEmpty && !joining { throw TablesError.usage(plan.usageErrors) }
+    if !plan.problems.isEmpty { throw TablesError.schema(plan.problems) }
+    return plan
+  }
+
+  /// The schemas that other devices published in the zone.
+  func fetchPublished() throws -> [Record] {
+    var records: [String: Record] = [:]
+    var token: ChangeToken?
+    while true {
+      let page = try cloud.zoneChanges(in: zone, since: token, types: [PublishedTable.recordType])
+      for record in page.records { records[record.id.name] = record }
+      for deletion in page.deletions { records[deletion.id.name] = nil }
+      if !page.moreComing { break }
+      token = page.token
+    }
+    return records.keys.sorted().compactMap { records[$0] }
+  }
+
+  private func readable(_ records: [Record]) throws -> [PublishedTable] {
+    let all = try records.map { try PublishedTable(recordName: $0.id.name, fields: $0.fields) }
+    if options.selection.tables.isEmpty {
+      return all.filter { table in !options.selection.exclude.contains { SQLName.equal($0, table.name) } }
+    }
+    return all.filter { table in options.selection.tables.contains { SQLName.equal($0, table.name) } }
+  }
+
+  // MARK: Installing
+
+  private func install(
+    _ connection: Connection, _ mode: Mode, _ user: String, _ published: [Record]
+  ) throws -> Outcome {
+    let tables = try readable(published)
+    let now = time.wallClock
+    var plan = PlanningResult(
+      plans: [], skipped: [], problems: [], usageErrors: [], warnings: [], remembered: [], suspended: [])
+    try connection.transaction {
+      if mode == .join { try SchemaCreator.create(tables, in: connection) }
+      plan = try checkedPlan(connection, published: tables, joining: false)
+      try MetadataSchema.install(in: connection)
+      let settings = FileSettings(connection)
+      try store(settings, user)
+      for record in published { try PublishedTables(settings).take(record) }
+      try CaptureInstaller(connection: connection).install(plan.plans, plan.remembered)
+      try settings.set(.takeUp, "\(mode.rawValue) \(now)")
+    }
+    var outcome = Outcome(
+      mode: mode, user: user, tables: plan.plans.map(\.name).sorted(), skipped: plan.skipped,
+      warnings: plan.warnings.map(\.message), rows: 0)
+    let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+    try finish(file, &outcome)
+    return outcome
+  }
+
+  private func store(_ settings: FileSettings, _ user: String) throws {
+    try settings.set(.server, options.place.server)
+    try settings.set(.container, options.place.container)
+    try settings.set(.environment, options.place.environment)
+    try settings.set(.zone, options.place.zone)
+    try settings.set(.user, user)
+    try Selection(options: options.selection).store(settings)
+  }
+
+  /// Takes existing rows up as the mode says, and publishes the schema. Runs again after a cut.
+  func finish(_ file: FileContext, _ outcome: inout Outcome) throws {
+    guard let words = try file.settings.get(.takeUp)?.split(separator: " "), words.count == 2,
+      let mode = Mode(rawValue: String(words[0])), let clock = FieldClock(words[1])
+    else { return }
+    switch mode {
+    case .create:
+      for plan in file.catalog.plans { try RowTakeUp(file: file, clock: clock).run(plan) }
+    case .join:
+      outcome.backup = try TableEmptying(file).backUpAndEmpty(now: time.wallClock)
+    case .merge:
+      try RowMatching(file, cloud: cloud, options: options, clock: clock).run()
+    }
+    try SchemaPublisher(cloud: cloud, file: file).publish(clock: clock)
+    try file.transaction { try file.settings.set(.takeUp, nil) }
+    outcome.rows = try file.catalog.plans.reduce(0) { try $0 + Int(file.liveRows($1)) }
+  }
+
+  // MARK: A file that is prepared already
+
+  /// The same options again: nothing changes but the sign-in; tables named in addition are taken up (tables 1.1, L8).
+  private func again() throws -> Outcome {
+    let user = try cloud.currentUser()
+    let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
+    let settings = FileSettings(connection)
+    let place = (try settings.get(.server) ?? "", try settings.get(.container) ?? "", try settings.get(.zone) ?? "")
+    if place != (options.place.server, options.place.container, options.place.zone) {
+      throw TablesError.mode(
+        "\(options.path) syncs with zone \(place.2) of \(place.1) on \(place.0): run cairn deinit \(options.path) first to sync it elsewhere")
+    }
+    if let owner = try settings.get(.user), owner != user {
+      throw TablesError.mode(
+        "\(options.path) belongs to another user of this server (\(owner)): use a token of that user, or run cairn deinit \(options.path) first; its rows stay")
+    }
+    try connection.transaction { try Selection(options: options.selection).store(settings) }
+    let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+    var outcome = Outcome(
+      mode: nil, user: user, tables: file.catalog.plans.map(\.name).sorted(), skipped: [], warnings: [], rows: 0)
+    try finish(file, &outcome)
+    try SchemaPublisher(cloud: cloud, file: file).publish(clock: time.wallClock)
+    return outcome
+  }
+}

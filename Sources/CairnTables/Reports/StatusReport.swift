@@ -1,0 +1,92 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// What `cairn status` shows (tables section 7).
+public struct StatusReport: Hashable, Sendable {
+  public struct Table: Hashable, Sendable {
+    public var name: String
+    /// Live records.
+    public var rows: Int
+    public var pending: Int
+    public var parked: Int
+  }
+
+  public struct Reason: Hashable, Sendable {
+    public var reason: PendingReason
+    public var count: Int
+    /// ms since 1970.
+    public var nextAttempt: Int64?
+  }
+
+  public var tables: [Table]
+  public var pending: Int
+  public var parked: Int
+  public var reasons: [Reason]
+  /// ms since 1970 of the last sync that did everything.
+  public var lastSync: Int64?
+  public var place: SyncPlace
+  /// Tables that are suspended until their schema is repaired.
+  public var suspended: [String]
+}
+
+extension SyncedDatabase {
+  /// Takes up what programs wrote since, and counts. Uses counters: no table is read.
+  public func status() throws -> StatusReport {
+    try foldIfPossible()
+    var tables: [StatusReport.Table] = []
+    for plan in file.catalog.plans.sorted(by: { $0.name < $1.name }) {
+      tables.append(
+        StatusReport.Table(
+          name: plan.name, rows: Int(try file.liveRows(plan)), pending: try pendingCount(plan) + nullKeys(plan),
+          parked: try file.inbox.parkedCount(table: plan.number)))
+    }
+    let settings = file.settings
+    return StatusReport(
+      tables: tables, pending: tables.reduce(0) { $0 + $1.pending }, parked: try file.inbox.parkedCount(),
+      reasons: try reasons(tables), lastSync: try settings.get(.lastSync).flatMap { Int64($0) }, place: try place(),
+      suspended: file.catalog.suspended.map(\.name))
+  }
+
+  /// Another process may hold the write lock; then what is in the log is counted by the next command.
+  private func foldIfPossible() throws {
+    do {
+      try Folder.fold(file)
+    } catch let error as SQLiteError where error.isBusy {
+      return
+    }
+  }
+
+  private func pendingCount(_ plan: TablePlan) throws -> Int {
+    let count = try file.connection.scalar(
+      "SELECT count(*) FROM cairn_record WHERE pending > 0 AND tbl = ?", .integer(Int64(plan.number)))
+    return Int(count?.integer ?? 0)
+  }
+
+  private func nullKeys(_ plan: TablePlan) throws -> Int {
+    let count = try file.connection.scalar(
+      "SELECT null_keys FROM cairn_table WHERE number = ?", .integer(Int64(plan.number)))
+    return Int(count?.integer ?? 0)
+  }
+
+  private func reasons(_ tables: [StatusReport.Table]) throws -> [StatusReport.Reason] {
+    var result = try file.connection.rows(
+      """
+      SELECT coalesce(reason, 'unsent'), count(*), min(retry) FROM cairn_record WHERE pending > 0 GROUP BY 1 ORDER BY 1
+      """
+    ).compactMap { row -> StatusReport.Reason? in
+      guard let reason = row[0].text.flatMap(PendingReason.init(rawValue:)) else { return nil }
+      return StatusReport.Reason(reason: reason, count: Int(row[1].integer ?? 0), nextAttempt: row[2].integer)
+    }
+    let withoutKey = try file.catalog.plans.reduce(0) { try $0 + nullKeys($1) }
+    if withoutKey > 0 { result.append(StatusReport.Reason(reason: .nullKey, count: withoutKey, nextAttempt: nil)) }
+    return result
+  }
+}
+
+extension FileContext {
+  /// Live records of a table, from the counter that fold and apply keep.
+  func liveRows(_ plan: TablePlan) throws -> Int64 {
+    try connection.scalar("SELECT live FROM cairn_table WHERE number = ?", .integer(Int64(plan.number)))?.integer ?? 0
+  }
+}
