@@ -2,7 +2,9 @@
 enum CommandList {
   static let all: [any Command.Type] = clientCommands + serverCommands
 
-  private static let clientCommands: [any Command.Type] = []
+  private static let clientCommands: [any Command.Type] = [
+    InitCommand.self, SyncCommand.self, StatusCommand.self, ParkedCommand.self, LogCommand.self, DeinitCommand.self,
+  ]
 
   #if Server
     private static let serverCommands: [any Command.Type] = [

@@ -90,3 +90,26 @@ extension FileContext {
     try connection.scalar("SELECT live FROM cairn_table WHERE number = ?", .integer(Int64(plan.number)))?.integer ?? 0
   }
 }
+
+extension SyncedDatabase {
+  /// The numbers that decide how a sync ended.
+  public struct Counters: Hashable, Sendable {
+    public var pending: Int
+    /// Pending with a reason other than `unsent`.
+    public var waiting: Int
+    public var parked: Int
+    public var hasSuspendedTables: Bool
+  }
+
+  public func counters() throws -> Counters {
+    let row = try file.connection.rows(
+      """
+      SELECT (SELECT count(*) FROM cairn_record WHERE pending > 0), (SELECT sum(null_keys) FROM cairn_table),
+        (SELECT count(*) FROM cairn_record WHERE pending > 0 AND reason IS NOT NULL AND reason <> 'unsent')
+      """)[0]
+    let withoutKey = Int(row[1].integer ?? 0)
+    return Counters(
+      pending: Int(row[0].integer ?? 0) + withoutKey, waiting: Int(row[2].integer ?? 0) + withoutKey,
+      parked: try file.inbox.parkedCount(), hasSuspendedTables: !file.catalog.suspended.isEmpty)
+  }
+}

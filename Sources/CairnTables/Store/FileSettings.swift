@@ -10,7 +10,8 @@ struct FileSettings {
     case snapshot
     /// ms since 1970 of the last sync that did everything.
     case lastSync
-    case journal
+    /// How the last sync ended, unless `ready`.
+    case condition
   }
 
   private let connection: Connection

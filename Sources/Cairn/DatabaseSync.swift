@@ -1,0 +1,109 @@
+import CairnClient
+import CairnEngine
+import CairnRecords
+import CairnTables
+
+/// Syncs one prepared database file with its server.
+///
+/// Holds the file's lock while it lives, so that no second engine works on the file. Calls block; use it from a thread
+/// of its own, never from Swift's cooperative pool. Only ``cancel()`` may be called from elsewhere.
+public final class DatabaseSync {
+  public let database: SyncedDatabase
+  private let session: SyncSession
+  private let cloud: any CloudDatabase
+  private let time: any TimeSource
+  private let lock: FileLock
+
+  /// - Parameters:
+  ///   - connect: makes the client for the place that the file syncs with.
+  /// - Throws: ``TablesError`` for the file, ``FileLock/Held`` when another engine has it, and what `connect` throws.
+  public init(
+    path: String, settings: SyncSettings = SyncSettings(), time: any TimeSource = SystemTime(),
+    randomness: any Randomness = SystemRandomness(), observer: (any EngineObserver)? = nil,
+    connect: (SyncPlace) throws -> any CloudDatabase
+  ) throws {
+    let database = try SyncedDatabase(path: path, time: time, randomness: randomness)
+    lock = try FileLock(database: path)
+    self.database = database
+    self.time = time
+    let place = try database.place()
+    cloud = try connect(place)
+    session = SyncSession(
+      cloud: cloud, store: database.store, categories: [database.category], zones: [database.zone], settings: settings,
+      expectedUser: place.user.isEmpty ? nil : place.user, time: time, randomness: randomness, observer: observer)
+  }
+
+  /// Syncs until nothing more can be done now (tables section 7).
+  public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncReport {
+    database.category.resetCounts()
+    let result = try session.sync(request)
+    let counts = database.category.counts
+    let status = try database.counters()
+    var report = SyncReport(counts: counts, result: result, parked: status.parked, pending: status.pending)
+    report.waiting = status.waiting
+    report.hasSuspendedTables = status.hasSuspendedTables
+    if result.failure == nil && report.quiet { try database.noteGoodSync(at: time.wallClock) }
+    try database.noteCondition(report.state)
+    try database.noteSync(counts, failure: result.failure.map(SyncReport.describe))
+    return report
+  }
+
+  /// Answers the question that a lost zone raised (tables L11).
+  public func decide(_ answer: ZoneLossAnswer) throws {
+    try session.decide(database.zone, category: database.category.name, answer)
+  }
+
+  /// Makes a running call end soon, and every later one fail. From any thread.
+  public func cancel() {
+    session.cancelOperations()
+    cloud.cancel()
+  }
+}
+
+/// What one call to sync did, and how things stand after it.
+public struct SyncReport: Sendable {
+  public var counts: TablesCounts
+  public var result: SyncResult
+  /// Records parked now.
+  public var parked: Int
+  /// Changes that the server has not confirmed.
+  public var pending: Int
+  /// Pending changes with a reason other than not having been tried.
+  public var waiting = 0
+  public var hasSuspendedTables = false
+
+  init(counts: TablesCounts, result: SyncResult, parked: Int, pending: Int) {
+    self.counts = counts
+    self.result = result
+    self.parked = parked
+    self.pending = pending
+  }
+
+  /// Nothing is pending and the server had no more.
+  public var quiet: Bool { result.failure == nil && result.endedQuiet && pending == 0 }
+
+  /// The first that applies of `decision`, `signedOut`, `schema`, `paused`, `offline`, `ready` (tables section 7).
+  public var state: String {
+    switch result.condition {
+    case .decision: "decision"
+    case .signedOut: "signedOut"
+    case _ where hasSuspendedTables: "schema"
+    case .paused: "paused"
+    case .offline: "offline"
+    case .ready: waiting > 0 ? "paused" : "ready"
+    }
+  }
+
+  /// A sentence for people.
+  public static func describe(_ failure: SyncFailure) -> String {
+    switch failure {
+    case .cloud(let error): error.reason
+    case .rateLimited(let until): "the server asked to wait until \(until)"
+    case .backingOff(let until): "waiting until \(until) before the next try"
+    case .store(let text): text
+    case .anotherUser: "the token belongs to another user than this file"
+    case .reentrantCall: "sync was called while it runs"
+    case .cancelled: "interrupted"
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import Cairn
+import CairnClient
+import CairnEngine
+import CairnRecords
+import CairnTables
+
+/// What the commands on a database file share.
+enum ClientSupport {
+  static let database = CommandDeclaration.Positional.required("DB", "the database file")
+
+  /// Errors of the file, the schema and the server in the words and exit codes of the contract.
+  static func described(_ error: any Error) -> any Error {
+    switch error {
+    case let error as TablesError:
+      if case .usage = error { return CommandError(.usage, error.description) }
+      return CommandError(.failed, error.description)
+    case let error as FileLock.Held: return CommandError(.failed, error.description)
+    case let error as ServerURL.ParseError: return CommandError(.usage, error.description)
+    case let error as SchemaCreator.Refusal: return CommandError(.failed, error.description)
+    default: return error
+    }
+  }
+
+  static func run(_ body: () throws -> ExitCode) throws -> ExitCode {
+    do { return try body() } catch { throw described(error) }
+  }
+
+  /// The client for a place, with the token given or stored.
+  static func connect(_ place: SyncPlace, token: String) throws -> WebServicesDatabase {
+    let server = try ServerURL(parsing: place.server)
+    guard let environment = ServiceOptions.Environment(rawValue: place.environment) else {
+      throw CommandError.usage("the environment \(place.environment) is not known", remedy: "use development or production")
+    }
+    return WebServicesDatabase(
+      ServiceOptions(server: server, container: place.container, environment: environment, token: token))
+  }
+
+  /// Opens a prepared file without taking its lock, for commands that read.
+  static func open(_ arguments: Arguments) throws -> SyncedDatabase {
+    try SyncedDatabase(path: arguments.required("DB"), time: SystemTime(), randomness: SystemRandomness())
+  }
+
+  /// A time in ms since 1970 as ISO 8601 in UTC.
+  static func time(_ milliseconds: Int64) -> String { Timestamps.text(milliseconds) }
+}

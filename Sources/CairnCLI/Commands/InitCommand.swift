@@ -1,0 +1,93 @@
+import Cairn
+import CairnClient
+import CairnEngine
+import CairnTables
+
+/// `cairn init`
+enum InitCommand: Command {
+  static let declaration = CommandDeclaration(
+    words: ["init"], summary: "Prepares a database file for sync",
+    discussion: """
+      Checks the schema, installs capture, and decides what happens with rows that are there: --mode create uploads \
+      them, join takes the server's rows (after a backup of yours), merge matches both. Without --mode: create if the \
+      zone is empty, join if the tables are.
+
+      The token goes to your configuration folder, never into the file. Run it again to give a new token or to add \
+      tables.
+      """,
+    positionals: [ClientSupport.database],
+    options: [
+      .value("server", "URL", "address of the server", required: true),
+      .value("token", "T", "your token; - reads it from standard input; CAIRN_TOKEN is used where it is missing"),
+      .value("table", "T", "sync this table; default: all", repeated: true),
+      .value("exclude", "T", "leave this table out", repeated: true),
+      .value("natural-key", "T", "its INTEGER keys mean the same on every device", repeated: true),
+      .choice("mode", Preparation.Mode.allCases.map(\.rawValue), "what happens with existing rows"),
+      .value("match-integers", "T", "merge: rows with the same integer are the same row", repeated: true),
+      .value("new-integers", "T", "merge: rows with the same integer are different rows", repeated: true),
+      .value("container", "ID", "container, default \(SyncPlace.defaultContainer)"),
+      .choice("environment", ["production", "development"], "default production"),
+      .value("zone", "Z", "zone, default \(SyncPlace.defaultZone)"),
+    ],
+    example: "cairn init notes.db --server https://sync.example.org --token -")
+
+  static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+    try ClientSupport.run {
+      let place = SyncPlace(
+        server: TokenStore.normalized(try arguments.required("server")),
+        container: arguments.value("container") ?? SyncPlace.defaultContainer,
+        environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
+        zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
+      _ = try ServerURL(parsing: place.server)
+      let token = try self.token(arguments, context, place)
+      let cloud = try ClientSupport.connect(place, token: token)
+      let outcome = try context.interruption.whileHandling({ cloud.cancel() }) {
+        try Preparation(options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness()).run()
+      }
+      try context.tokens.store(token, server: place.server, identity: outcome.user)
+      report(outcome, context)
+      return .done
+    }
+  }
+
+  private static func token(_ arguments: Arguments, _ context: CommandContext, _ place: SyncPlace) throws -> String {
+    if let given = try context.givenToken(arguments) { return given }
+    let known = try context.tokens.identities(server: place.server)
+    if known.count == 1, let token = try context.tokens.token(server: place.server, identity: known[0]) { return token }
+    throw CommandError.usage(
+      "there is no token for \(place.server)", remedy: "give it with --token T, or --token - to type it")
+  }
+
+  private static func options(_ arguments: Arguments, _ place: SyncPlace) throws -> Preparation.Options {
+    var options = Preparation.Options(
+      path: try arguments.required("DB"),
+      selection: SelectionOptions(
+        tables: arguments.all("table"), exclude: arguments.all("exclude"), naturalKeys: arguments.all("natural-key")),
+      mode: arguments.value("mode").flatMap(Preparation.Mode.init(rawValue:)), place: place)
+    options.matchIntegers = arguments.all("match-integers")
+    options.newIntegers = arguments.all("new-integers")
+    return options
+  }
+
+  private static func report(_ outcome: Preparation.Outcome, _ context: CommandContext) {
+    for warning in outcome.warnings { context.output.warning(warning) }
+    context.output.report([
+      "mode": outcome.mode.map { .string($0.rawValue) } ?? .null,
+      "tables": .array(outcome.tables.map { .string($0) }), "skipped": .array(outcome.skipped.map { .string($0) }),
+      "warnings": .array(outcome.warnings.map { .string($0) }), "rows": .integer(Int64(outcome.rows)),
+      "backup": outcome.backup.map { .string($0) } ?? .null, "identity": .string(outcome.user),
+    ]) {
+      var lines: [String] = []
+      switch outcome.mode {
+      case .create?: lines.append("prepared \(outcome.tables.count) tables with \(outcome.rows) rows to upload")
+      case .join?: lines.append("prepared \(outcome.tables.count) tables; the next sync fills them")
+      case .merge?: lines.append("prepared \(outcome.tables.count) tables and matched \(outcome.rows) rows")
+      case nil: lines.append("already prepared; \(outcome.tables.count) tables are synced")
+      }
+      if let backup = outcome.backup { lines.append("your rows were copied to \(backup)") }
+      if !outcome.skipped.isEmpty { lines.append("left out: \(outcome.skipped.joined(separator: ", "))") }
+      lines.append("next: cairn sync")
+      return lines.joined(separator: "\n")
+    }
+  }
+}

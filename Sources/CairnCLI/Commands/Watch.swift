@@ -1,0 +1,123 @@
+import Cairn
+import CairnEngine
+import CairnTables
+import Foundation
+import Synchronization
+
+/// `cairn sync --watch`: syncs when another program has committed, and asks the server every second.
+///
+/// Runs until it is interrupted, whatever happens to the server; says when that changes.
+final class Watch {
+  /// How often the file is asked for commits of other programs, in seconds: a question costs microseconds.
+  private static let tick = 0.02
+
+  private let sync: DatabaseSync
+  private let scope: SyncRequest.Scope
+  private let context: CommandContext
+  private let settings = SyncSettings.watchByPolling
+  private let stop = StopSignal()
+  private var said: String?
+
+  init(_ sync: DatabaseSync, _ scope: SyncRequest.Scope, _ context: CommandContext) {
+    self.sync = sync
+    self.scope = scope
+    self.context = context
+  }
+
+  func run() throws -> ExitCode {
+    let canceller = Canceller(sync)
+    let stop = stop
+    var last = SyncRound()
+    try context.interruption.whileHandling({
+      stop.set()
+      canceller.cancel()
+    }) {
+      say("watching")
+      while !stop.isSet {
+        try round(&last)
+        waitForWork(last)
+      }
+    }
+    context.output.report(["stopped": true]) { "stopped" }
+    return .done
+  }
+
+  /// What the last round saw.
+  private struct SyncRound {
+    var version: Int64 = -1
+    var ended: Double = 0
+    var retryAt: Int64?
+  }
+
+  private func round(_ last: inout SyncRound) throws {
+    last.version = try sync.database.dataVersion()
+    let report = try sync.sync(SyncRequest(scope, isManual: false))
+    last.ended = Self.uptime()
+    last.retryAt = report.result.nextRetry
+    tell(report)
+  }
+
+  /// Returns when another program has committed and was quiet for a moment, when it is time to ask the server, or when
+  /// the watch is stopped.
+  private func waitForWork(_ last: SyncRound) {
+    let poll = last.ended + Double(settings.pollInterval) / 1_000
+    var firstSeen: Double?
+    var lastSeen = 0.0
+    var version = last.version
+    while !stop.isSet {
+      let now = Self.uptime()
+      // A file that can't be read now is looked at again in the next round, which reports it.
+      let current = (try? sync.database.dataVersion()) ?? version
+      if current != version {
+        version = current
+        firstSeen = firstSeen ?? now
+        lastSeen = now
+      }
+      if let firstSeen {
+        if now - lastSeen >= Double(settings.sendQuiet) / 1_000 { return }
+        if now - firstSeen >= Double(settings.sendLatest) / 1_000 { return }
+      } else if now >= poll {
+        return
+      }
+      stop.wait(seconds: Self.tick)
+    }
+  }
+
+  private static func uptime() -> Double { Double(DispatchTime.now().uptimeNanoseconds) / 1e9 }
+
+  // MARK: Words
+
+  private func tell(_ report: SyncReport) {
+    let ending = SyncEnding(report)
+    if report.counts != TablesCounts() { context.output.line(ending.text) }
+    switch ending.state {
+    case "ready": say("in sync")
+    case "offline": say("the server can't be reached; trying again, nothing is lost")
+    case "signedOut": say("the server refuses the token: give a new one with cairn init --token; nothing is lost")
+    case "decision": say("waiting for an answer: run cairn decide")
+    case let other: say("\(other): cairn status says why")
+    }
+  }
+
+  /// Says what has changed, once.
+  private func say(_ text: String) {
+    guard text != said else { return }
+    said = text
+    if context.output.isJSON { context.output.warning(text) } else { context.output.line(text) }
+  }
+}
+
+/// Ends a wait at once. Thread-safe.
+final class StopSignal: Sendable {
+  private let semaphore = DispatchSemaphore(value: 0)
+  private let flag = Mutex(false)
+
+  var isSet: Bool { flag.withLock { $0 } }
+
+  func set() {
+    flag.withLock { $0 = true }
+    semaphore.signal()
+  }
+
+  func wait(seconds: Double) { _ = semaphore.wait(timeout: .now() + seconds) }
+}

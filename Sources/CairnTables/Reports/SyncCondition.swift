@@ -1,0 +1,26 @@
+/// How things stood when the last sync ended, as far as a reading command can tell (tables section 7).
+public struct SyncCondition: Hashable, Sendable {
+  /// `decision`, `signedOut`, `schema`, `paused`, `offline` or `ready`.
+  public var name: String
+  /// What Cairn asks, and the answers.
+  public var question: String?
+}
+
+extension SyncedDatabase {
+  public func lastCondition() throws -> SyncCondition {
+    let name = try file.settings.get(.condition) ?? "ready"
+    if name == "decision" {
+      return SyncCondition(
+        name: name,
+        question: "the zone \(zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload")
+    }
+    if name == "ready" && !file.catalog.suspended.isEmpty { return SyncCondition(name: "schema") }
+    return SyncCondition(name: name)
+  }
+
+  /// Keeps how a sync ended, for commands that read.
+  public func noteCondition(_ name: String) throws {
+    guard try file.settings.get(.condition) ?? "ready" != name else { return }
+    try file.transaction { try file.settings.set(.condition, name == "ready" ? nil : name) }
+  }
+}
