@@ -69,7 +69,7 @@ let package = Package(
     .executableTarget(
       name: "CairnCLI",
       dependencies: [
-        "Cairn", "CairnRecords", "CairnSQLite", .target(name: "CairnServer", condition: .when(traits: ["Server"])),
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient", .target(name: "CairnServer", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
 

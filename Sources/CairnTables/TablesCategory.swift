@@ -222,4 +222,6 @@ public struct TablesCounts: Hashable, Sendable {
   public var removed = 0
   /// Saves that were refused and merged.
   public var conflicts = 0
+
+  public init() {}
 }

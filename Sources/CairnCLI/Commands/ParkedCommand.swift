@@ -23,11 +23,11 @@ enum ParkedCommand: Command {
           })
       ]) {
         if parked.isEmpty { return "nothing is parked" }
-        var table = TextTable(["table", "record", "reason", "since", "detail"])
+        var table = TextTable("table", "record", "reason", "since", "detail")
         for record in parked {
           table.add([record.table, record.record, record.reason.rawValue, ClientSupport.time(record.since), record.detail])
         }
-        return table.description
+        return table.text
       }
       // Without --retry it only reads; with it, it ends like a sync.
       return arguments.flag("retry") && !parked.isEmpty ? .attention : .done

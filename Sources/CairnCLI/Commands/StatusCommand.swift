@@ -42,9 +42,9 @@ enum StatusCommand: Command {
   }
 
   private static func text(_ status: StatusReport, _ state: SyncCondition) -> String {
-    var table = TextTable(["table", "rows", "pending", "parked"])
+    var table = TextTable("table", "rows", "pending", "parked")
     for row in status.tables { table.add([row.name, "\(row.rows)", "\(row.pending)", "\(row.parked)"]) }
-    var lines = [table.description]
+    var lines = [table.text]
     lines.append("zone \(status.place.zone) on \(status.place.server), user \(status.place.user)")
     lines.append("last sync: \(status.lastSync.map(ClientSupport.time) ?? "never")")
     lines.append("state: \(state.name)")

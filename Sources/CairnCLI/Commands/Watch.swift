@@ -15,7 +15,7 @@ final class Watch {
   private let scope: SyncRequest.Scope
   private let context: CommandContext
   private let settings = SyncSettings.watchByPolling
-  private let stop = StopSignal()
+  private let stop = WatchStop()
   private var said: String?
 
   init(_ sync: DatabaseSync, _ scope: SyncRequest.Scope, _ context: CommandContext) {
@@ -108,7 +108,7 @@ final class Watch {
 }
 
 /// Ends a wait at once. Thread-safe.
-final class StopSignal: Sendable {
+final class WatchStop: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
   private let flag = Mutex(false)
 
