@@ -27,18 +27,18 @@ extension RecordBodyCodec {
 
     init(codec: RecordBodyCodec) {
       self.codec = codec
-      values = Array(repeating: nil, count: codec.plan.columns.count)
+      values = Array(repeating: nil, count: codec.wireNames.count)
     }
 
     mutating func sort(_ fields: Fields) throws(RecordBodyError) {
       // Records of one table come with their fields in one order: the next column is a good guess.
       var guess = 0
-      let columns = codec.plan.columns
+      let names = codec.wireNames
       for field in fields {
-        if guess < columns.count, codec.isField[guess], columns[guess].wireName == field.name {
+        if guess < names.count, names[guess] == field.name, codec.isField[guess] {
           values[guess] = field.value
           guess += 1
-        } else if field.name.utf8.starts(with: "cairn_".utf8) {
+        } else if field.name.hasPrefix("cairn_") {
           try own(field)
         } else if let column = codec.columnByName[field.name] {
           values[column] = field.value
@@ -105,16 +105,15 @@ extension RecordBodyCodec {
     }
 
     private func content(_ column: Int, _ tagged: [String: String]) throws(RecordBodyError) -> FieldContent {
-      let plan = codec.plan.columns[column]
       let content: FieldContent?
-      if !tagged.isEmpty, let text = tagged[plan.wireName] {
-        content = ValueCodec.decode(tagged: text, asset: asset(plan.wireName), plan)
+      if !tagged.isEmpty, let text = tagged[codec.wireNames[column]] {
+        content = ValueCodec.decode(tagged: text, asset: asset(codec.wireNames[column]), codec.shapes[column])
       } else if let value = values[column] {
-        content = ValueCodec.decode(value, plan)
+        content = ValueCodec.decode(value, codec.shapes[column])
       } else {
         return .null
       }
-      guard let content else { throw .undecodable("the value of \(plan.wireName) can't be read") }
+      guard let content else { throw .undecodable("the value of \(codec.wireNames[column]) can't be read") }
       return content
     }
 

@@ -4,7 +4,7 @@ import CairnWire
 extension RecordBodyCodec {
   /// All fields, for a create or a replace: NULLs are left out.
   public func encode(_ content: RecordContent) -> Fields {
-    var body = Body(nulls: false, count: plan.columns.count + 4)
+    var body = Body(nulls: false, count: wireNames.count + 4)
     write(content, to: &body) { _ in true }
     return body.finish()
   }
@@ -17,7 +17,7 @@ extension RecordBodyCodec {
   public func encodeChanges(
     _ content: RecordContent, released: Set<String> = [], isDirty: (String) -> Bool
   ) -> Fields {
-    var body = Body(nulls: true, count: plan.columns.count + 5)
+    var body = Body(nulls: true, count: wireNames.count + 5)
     write(content, to: &body, isDirty)
     for name in released.sorted() { body.fields.append(RecordField.assetPrefix + name, nil) }
     return body.finish()
@@ -57,22 +57,22 @@ extension RecordBodyCodec {
   }
 
   private func write(_ content: RecordContent, to body: inout Body, _ isDirty: (String) -> Bool) {
-    for (i, column) in plan.columns.enumerated()
-    where isField[i] && content.clocks[i] != RecordContent.never {
-      let sends = isDirty(column.wireName)
-      switch ValueCodec.encode(content.values[i], column) {
+    for i in wireNames.indices where isField[i] && content.clocks[i] != RecordContent.never {
+      let name = wireNames[i]
+      let sends = isDirty(name)
+      switch ValueCodec.encode(content.values[i], shapes[i]) {
       case .null:
-        if sends { body.add(column.wireName, nil) }
+        if sends { body.add(name, nil) }
       case .field(let value):
-        if sends { body.add(column.wireName, value) }
+        if sends { body.add(name, value) }
       case .tagged(let text):
         // One field holds all tagged values: it goes as a whole.
-        body.tags.append((column.wireName, text))
-        if sends { body.add(column.wireName, nil) }
+        body.tags.append((name, text))
+        if sends { body.add(name, nil) }
       case .asset(let asset, let tag):
-        body.tags.append((column.wireName, tag))
+        body.tags.append((name, tag))
         guard sends else { continue }
-        body.add(column.wireName, nil)
+        body.add(name, nil)
         body.fields.append(assetNames[i], .asset(asset))
       }
     }
@@ -113,7 +113,7 @@ extension RecordBodyCodec {
   private func mixedClocks(_ content: RecordContent) -> String {
     var entries: [(clock: FieldClock, name: String)] = []
     for column in sortedColumns where content.clocks[column] != RecordContent.never {
-      entries.append((content.clocks[column], plan.columns[column].wireName))
+      entries.append((content.clocks[column], wireNames[column]))
     }
     for kept in content.kept { entries.append((kept.clock, kept.name)) }
     entries.sort { a, b in

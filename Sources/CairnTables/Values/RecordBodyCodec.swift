@@ -25,7 +25,7 @@ public enum RecordField {
 /// The fields of a table's records: rows in, rows out (tables 1.4).
 ///
 /// Made once per table; what is the same for every record is prepared.
-public struct RecordBodyCodec: Sendable {
+public final class RecordBodyCodec: Sendable {
   public let plan: TablePlan
   /// Field columns by wire name, bytewise: the order in `cairn_clocks`.
   let sortedColumns: [Int]
@@ -34,6 +34,8 @@ public struct RecordBodyCodec: Sendable {
   let columnByName: [String: Int]
   let assetNames: [String]
   let isField: [Bool]
+  let wireNames: [String]
+  let shapes: [ValueCodec.Shape]
 
   public init(_ plan: TablePlan) {
     self.plan = plan
@@ -48,6 +50,8 @@ public struct RecordBodyCodec: Sendable {
     allNames = writer.bytes
     columnByName = Dictionary(
       sortedColumns.map { (plan.columns[$0].wireName, $0) }, uniquingKeysWith: { first, _ in first })
+    wireNames = plan.columns.map(\.wireName)
+    shapes = plan.columns.map { ValueCodec.Shape($0) }
     assetNames = plan.columns.map { RecordField.assetPrefix + $0.wireName }
   }
 }

@@ -18,6 +18,21 @@ public enum ValueCodec {
   // MARK: Writing
 
   public static func encode(_ content: FieldContent, _ column: ColumnPlan) -> Encoded {
+    encode(content, Shape(column))
+  }
+
+  /// What of a column decides how its values travel; free to copy.
+  struct Shape: Hashable, Sendable {
+    var fieldType: FieldType
+    var affinity: Affinity
+
+    init(_ column: ColumnPlan) {
+      fieldType = column.fieldType
+      affinity = column.affinity
+    }
+  }
+
+  static func encode(_ content: FieldContent, _ column: Shape) -> Encoded {
     switch content {
     case .value(.null): .null
     case .value(let value): fitted(value, column).map { .field($0) } ?? .tagged(tag(value))
@@ -29,7 +44,7 @@ public enum ValueCodec {
 
   /// The value in its field; nil if it does not *fit*: if it would not come back through the field's type and the
   /// column's affinity with the same storage class and bytes.
-  static func fitted(_ value: Value, _ column: ColumnPlan) -> FieldValue? {
+  static func fitted(_ value: Value, _ column: Shape) -> FieldValue? {
     switch (value, column.fieldType) {
     case (.integer(let integer), .int64):
       return .int64(integer)
@@ -44,7 +59,7 @@ public enum ValueCodec {
       guard column.affinity == .real || AffinityRules.stored(value, in: column.affinity) == value else { return nil }
       return .double(real)
     case (.text(let text), .string):
-      guard !text.utf8.contains(0) else { return nil }
+      guard !hasNUL(text) else { return nil }
       let isNumber = column.affinity != .text && column.affinity != .blob
       guard !isNumber || AffinityRules.stored(value, in: column.affinity) == value else { return nil }
       return .string(text)
@@ -53,6 +68,13 @@ public enum ValueCodec {
     default:
       return nil
     }
+  }
+
+  private static func hasNUL(_ text: String) -> Bool {
+    text.utf8.withContiguousStorageIfAvailable { bytes in
+      for byte in bytes where byte == 0 { return true }
+      return false
+    } ?? text.utf8.contains(0)
   }
 
   /// The tagged text of a value that is not NULL.
@@ -76,6 +98,10 @@ public enum ValueCodec {
 
   /// What the column holds when the field has this value; nil for a value that no column can hold.
   public static func decode(_ field: FieldValue, _ column: ColumnPlan) -> FieldContent? {
+    decode(field, Shape(column))
+  }
+
+  static func decode(_ field: FieldValue, _ column: Shape) -> FieldContent? {
     let value: Value
     switch field {
     case .string(let text): value = .text(text)
@@ -100,6 +126,10 @@ public enum ValueCodec {
   ///
   /// - Parameter asset: what `cairn_a_NAME` holds.
   public static func decode(tagged text: String, asset: Asset?, _ column: ColumnPlan) -> FieldContent? {
+    decode(tagged: text, asset: asset, Shape(column))
+  }
+
+  static func decode(tagged text: String, asset: Asset?, _ column: Shape) -> FieldContent? {
     guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     let rest = String(text[text.index(after: colon)...])
     let value: Value?
