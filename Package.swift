@@ -81,7 +81,7 @@ let package = Package(
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
-    tests("CairnClientTests", ["CairnClient"]),
+    tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnTablesTests", ["CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )
