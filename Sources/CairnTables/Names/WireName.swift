@@ -24,6 +24,23 @@ public enum WireName {
     return candidate
   }
 
+  /// Whether a name that came from elsewhere could have been given to a column: it collides with no field of Cairn's or
+  /// of the server's.
+  public static func isValid(column name: String) -> Bool { isValid(name, maximumLength, reservedColumns) }
+
+  /// Whether a name that came from elsewhere could have been given to a table.
+  public static func isValid(table name: String) -> Bool { isValid(name, maximumTableLength, reservedTables) }
+
+  private static func isValid(_ name: String, _ limit: Int, _ reserved: Set<String>) -> Bool {
+    guard let first = name.utf8.first, first >= UInt8(ascii: "a"), first <= UInt8(ascii: "z") else { return false }
+    let isPlain = name.utf8.allSatisfy { byte in
+      (byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z"))
+        || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))
+        || byte == UInt8(ascii: "_")
+    }
+    return isPlain && name.utf8.count <= limit && !name.hasPrefix("cairn_") && !reserved.contains(name)
+  }
+
   static func encode(_ name: String, reserved: Set<String>) -> String {
     var result: [UInt8] = []
     let bytes = Array(name.utf8)

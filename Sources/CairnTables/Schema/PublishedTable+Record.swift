@@ -43,7 +43,7 @@ extension PublishedTable {
   /// Reads a record of type `cairn_table`.
   public init(recordName: String, fields: Fields) throws(RecordBodyError) {
     let prefix = Self.recordType + ":"
-    guard recordName.hasPrefix(prefix), recordName.utf8.count > prefix.utf8.count else {
+    guard recordName.hasPrefix(prefix), WireName.isValid(table: String(recordName.dropFirst(prefix.count))) else {
       throw .undecodable("\(recordName) names no table")
     }
     if case .int64(let format)? = fields[RecordField.format], format > RecordField.currentFormat {
@@ -67,6 +67,9 @@ extension PublishedTable {
     }
   }
 
+  /// The types that columns can have (tables 1.5).
+  private static let types: [FieldType] = [.string, .int64, .double, .bytes, .reference]
+
   private static func readClaims(_ text: String) throws(WireError) -> [ColumnClaim] {
     try JSONReader.parse(Array(text.utf8)) { (reader) throws(WireError) in
       var result: [ColumnClaim] = []
@@ -75,7 +78,9 @@ extension PublishedTable {
         try reader.beginArray()
         var words: [String] = []
         while words.count < 3, try reader.nextElement() { words.append(try reader.readString()) }
-        guard words.count == 3, let type = FieldType(rawValue: words[2]), try reader.nextElement() else {
+        guard words.count == 3, WireName.isValid(column: words[1]),
+          let type = FieldType(rawValue: words[2]), types.contains(type), try reader.nextElement()
+        else {
           throw WireError(.value, "a column is its name, wire name, type and clock", at: 0)
         }
         let clock = try reader.readInt64()

@@ -120,6 +120,34 @@ struct SchemaCreatorTests {
     #expect(throws: RecordBodyError.self) { _ = try PublishedTable(recordName: "cairn_table:", fields: table.fields) }
   }
 
+  @Test(
+    "names that would collide with Cairn's or the server's fields are not taken from the zone",
+    arguments: ["cairn_clocks", "recordid", "A", "", "1a", "a b", "é"])
+  func hostileNames(name: String) throws {
+    let table = PublishedTable(
+      wireName: "t", name: "t", isMapped: false,
+      columns: [.init(name: "a", wireName: name, fieldType: .string, clock: 1)], statements: ["x"], statementsClock: 1)
+    #expect(throws: RecordBodyError.self) { _ = try PublishedTable(recordName: "cairn_table:t", fields: table.fields) }
+    var good = table
+    good.columns[0].wireName = "a_2"
+    #expect(try PublishedTable(recordName: "cairn_table:t", fields: good.fields) == good)
+    #expect(throws: RecordBodyError.self) {
+      _ = try PublishedTable(recordName: "cairn_table:cairn_\(name)", fields: good.fields)
+    }
+    good.columns[0].fieldType = .location
+    #expect(throws: RecordBodyError.self) { _ = try PublishedTable(recordName: "cairn_table:t", fields: good.fields) }
+  }
+
+  @Test("every wire name that is given is valid; seed 21")
+  func givenNames() {
+    var random = SplitMix(21)
+    for _ in 0..<2_000 {
+      let name = String(decoding: random.bytes(upTo: 10), as: UTF8.self)
+      #expect(WireName.isValid(column: WireName.column(name)), "\(name)")
+      #expect(WireName.isValid(table: WireName.table(name)), "\(name)")
+    }
+  }
+
   @Test("tables 1.4: claims merge by union, of one claim the earlier clock stands; the later schema wins")
   func merges() {
     func table(_ claims: [(String, String, FieldType, Int64)], _ sql: String, _ clock: Int64) -> PublishedTable {
