@@ -40,6 +40,9 @@ public struct DataDirectory: Sendable {
 
   /// Opens the store.
   public func openStorage() throws(ServerStartError) -> SQLiteStorage {
+    // SQLite would give the file the rights that the umask leaves; the log and its index take those of the file.
+    let descriptor = open(databasePath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    if descriptor >= 0 { close(descriptor) }
     do { return try SQLiteStorage(path: databasePath) } catch {
       throw ServerStartError(
         "the data in \(databasePath) can't be opened (\(error))",

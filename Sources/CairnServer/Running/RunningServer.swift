@@ -35,18 +35,19 @@ public final class RunningServer: Sendable {
   /// Starts a server on an open store, for tests.
   public static func start(
     storage: any Storage, listen address: ListenAddress, clock: any ServerClock = SystemServerClock(),
-    settings: ServerSettings = ServerSettings()
+    randomness: any ServerRandomness = SystemServerRandomness(), settings: ServerSettings = ServerSettings()
   ) throws(ServerStartError) -> RunningServer {
-    try start(storage: storage, listen: address, clock: clock, settings: settings, lock: nil)
+    try start(
+      storage: storage, listen: address, clock: clock, randomness: randomness, settings: settings, lock: nil)
   }
 
   private static func start(
     storage: any Storage, listen address: ListenAddress, clock: any ServerClock = SystemServerClock(),
-    settings: ServerSettings, lock: Int32?
+    randomness: any ServerRandomness = SystemServerRandomness(), settings: ServerSettings, lock: Int32?
   ) throws(ServerStartError) -> RunningServer {
     let (socket, bound) = try ListeningSocket.open(address)
     let core: CloudServer
-    do { core = try CloudServer(storage: storage, clock: clock, settings: settings) } catch {
+    do { core = try CloudServer(storage: storage, clock: clock, randomness: randomness, settings: settings) } catch {
       close(socket)
       throw ServerStartError("the store can't be used (\(error.reason))", remedy: "check the disk, or restore a backup")
     }
