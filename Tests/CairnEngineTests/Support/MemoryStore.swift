@@ -14,6 +14,9 @@ final class MemoryStore: EngineStore {
   private(set) var bytesWritten = 0
   /// The next transactions that fail at their end.
   var failures = 0
+  /// From this transaction on every one fails, before or after its work: the process is dead.
+  var diesAt: Int?
+  private(set) var transactions = 0
   /// Which delta fails at its commit.
   var failsOn: ((StateDelta) -> Bool)?
   private var depth = 0
@@ -27,6 +30,10 @@ final class MemoryStore: EngineStore {
     defer { depth -= 1 }
     do {
       let result = try body()
+      if depth == 1 {
+        transactions += 1
+        if let diesAt, transactions >= diesAt { throw Busy() }
+      }
       if depth == 1 && failures > 0 {
         failures -= 1
         throw Busy()
