@@ -128,7 +128,8 @@ public struct BatchRequest: Hashable, Sendable {
   public var isManual: Bool
   /// Saves wait (quota); deletes go.
   public var deletesOnly: Bool
-  /// Records that have had their turn in this call and wait, by name: to be left out, also when ``isManual``.
+  /// Records that have had their turn in this call and wait, by name: to be left out, also when ``isManual``. One that
+  /// is in the batch all the same is neither sent nor settled.
   public var excluded: [String: PendingReason]
 
   public init(

@@ -27,11 +27,8 @@ extension SyncStateMachine {
 
   /// Something is to be sent into a zone that does not exist: it is created first (engine E5).
   mutating func endProbe(_ lane: Lane, _ sendable: Bool) {
-    guard sendable else {
-      run?.missing.insert(lane.zone)
-      run?.agenda.removeAll { $0 == .send(lane) }
-      return
-    }
+    // Else the lane is asked for a batch all the same; should there be one, the server's answer leads here.
+    guard sendable else { return }
     createZone(lane.zone)
     createAndFetch(lane.zone)
   }

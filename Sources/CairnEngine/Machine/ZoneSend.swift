@@ -94,29 +94,21 @@ struct ZoneSend: Sendable {
   // MARK: Sending
 
   private mutating func take(_ batch: OutgoingBatch, _ registry: ZoneRegistry, _ now: Moment) -> Step {
-    entries = batch.entries
-    results = entries.map { entry in
-      // The category should have left these out: they have had their turn, and would make a call endless.
-      request.excluded[entry.operation.record.id.name].map { .postponed($0, retryAt: nil) }
-    }
+    // The category should have left these out: they have had their turn, and would make a call endless.
+    entries = batch.entries.filter { request.excluded[$0.operation.record.id.name] == nil }
+    results = Array(repeating: nil, count: entries.count)
     isUndecided = Array(repeating: false, count: entries.count)
-    report.hadBatch = results.contains { $0 == nil }
-    guard report.hadBatch else { return entries.isEmpty ? .done(report) : settle(registry, now) }
+    report.hadBatch = !entries.isEmpty
+    guard report.hadBatch else { return .done(report) }
     ranges = cut()
     return sendNext(registry, now)
   }
 
-  /// Ranges without excluded entries, each within the cap, last first.
+  /// Ranges within the cap, last first.
   private func cut() -> [Range<Int>] {
-    var out: [Range<Int>] = []
-    var start = 0
-    while start < entries.count {
-      var end = start
-      while end < entries.count, end - start < max(1, cap), results[end] == nil { end += 1 }
-      if end > start { out.append(start..<end) }
-      start = max(end, start + (end == start ? 1 : 0))
-    }
-    return out.reversed()
+    stride(from: 0, to: entries.count, by: max(1, cap))
+      .map { $0..<min($0 + max(1, cap), entries.count) }
+      .reversed()
   }
 
   private mutating func sendNext(_ registry: ZoneRegistry, _ now: Moment) -> Step {
@@ -225,8 +217,8 @@ struct ZoneSend: Sendable {
     var undecided: [OutgoingEntry] = []
     for (index, entry) in entries.enumerated() {
       let result = limited(results[index] ?? .postponed(.unsent, retryAt: nil), entry, registry, now, &delta)
-      if isUndecided[index], case .postponed = result {
-      } else if isUndecided[index] {
+      let isPostponed = if case .postponed = result { true } else { false }
+      if isUndecided[index] && !isPostponed {
         undecided.append(entry)
         report.undecidedResults.append(result)
         report.hasFailures = true
@@ -258,12 +250,11 @@ struct ZoneSend: Sendable {
       attempts[id.name] = nil
       if stored > 0 { delta[StoredKeys.tries(zone, id.name)] = .some(nil) }
       return result
-    case .postponed(.internal, nil) where request.excluded[id.name] == nil:
+    case .postponed(.internal, nil):
       let tries = stored + 1
       delta[StoredKeys.tries(zone, id.name)] = String(tries)
       return .postponed(.internal, retryAt: now.wall + internalWait(tries, now))
     case .conflict, .unknownItem, .handedOver(.missingParent, _), .postponed(.unsent, nil):
-      guard request.excluded[id.name] == nil else { return result }
       let count = attempts[id.name, default: 0] + 1
       attempts[id.name] = count
       guard count >= settings.attemptsInARow else { return result }
