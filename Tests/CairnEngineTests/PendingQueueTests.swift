@@ -200,6 +200,7 @@ import Testing
         let wanted = model.pending.map { "\($0.name) \($0.kind.rawValue)" }
         try #require(got == wanted, "seed \(seed) run \(run) step \(step)")
         try #require(queue.count == model.pending.count && queue.inFlight == model.flights.count, "seed \(seed)")
+        try #require(queue.brokenInvariants().isEmpty, "seed \(seed) run \(run) step \(step)")
         let summary = queue.summary
         try #require(
           summary.blocked[.rejected, default: 0] == model.pending.filter(\.isBlocked).count, "seed \(seed)")

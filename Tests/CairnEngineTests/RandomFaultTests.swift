@@ -132,7 +132,11 @@ import Testing
       for (key, value) in actor.openedOn { rows[String(key.dropFirst(prefix.count))] = value }
       let start = Moment(wall: 0, uptime: 0, random: 0)
       var machine = try SyncStateMachine(configuration: configuration, rows: rows, now: start)
-      return actor.log.map { machine.step($0.0, now: $0.1) }
+      return actor.log.map { input, moment in
+        let effects = machine.step(input, now: moment)
+        #expect(machine.brokenInvariants().isEmpty, "seed \(seed): \(input)")
+        return effects
+      }
     }
     let first = try replay()
     #expect(first.count > 300)
