@@ -8,6 +8,7 @@ SWIFT ?= swift
 PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE = .build/release/cairn
+STATIC = $(if $(filter Linux,$(shell uname)),--static-swift-stdlib)
 FOLDERS = Package.swift Sources Tests
 
 .PHONY: test demo bench format lint install release client-only clean
@@ -15,8 +16,9 @@ FOLDERS = Package.swift Sources Tests
 test:
 	$(SWIFT) test --disable-xctest < /dev/null
 
+# Needs no Swift runtime on the machine where it runs.
 release:
-	$(SWIFT) build -c release --product cairn < /dev/null
+	$(SWIFT) build -c release --product cairn $(STATIC) < /dev/null
 
 demo: release
 	$(RELEASE) demo
@@ -30,11 +32,9 @@ format:
 lint:
 	$(SWIFT) format lint --strict --parallel --recursive $(FOLDERS)
 
-# A binary that needs no Swift runtime on the machine where it runs.
-install:
-	$(SWIFT) build -c release --product cairn --static-swift-stdlib < /dev/null
+install: release
 	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/cairn"
+	install -s -m 755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/cairn"
 
 # An app that depends on the library never needs the server's libraries.
 client-only:
