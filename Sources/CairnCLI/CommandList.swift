@@ -9,6 +9,7 @@ enum CommandList {
   #if Server
     private static let serverCommands: [any Command.Type] = [
       ServeCommand.self, UserAddCommand.self, UserListCommand.self, UserTokenCommand.self, UserRemoveCommand.self,
+      DemoCommand.self,
     ]
   #else
     // Built without the package trait `Server`: no server libraries, no server commands.

@@ -160,6 +160,9 @@ public final class Statement {
     }
   }
 
+  /// The largest parameter number of the statement.
+  public var parameterCount: Int { Int(sqlite3_bind_parameter_count(handle)) }
+
   private func check(_ code: Int32) throws(SQLiteError) {
     guard code == SQLITE_OK else { throw SQLiteError(database, code: code, sql: sql) }
   }

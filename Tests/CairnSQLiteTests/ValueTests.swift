@@ -77,6 +77,8 @@ import Testing
 
   @Test func aWrongIndexIsAnError() throws {
     let connection = try memory()
+    #expect(try connection.prepare("SELECT ?3, ?2").parameterCount == 3)
+    #expect(try connection.prepare("SELECT 1").parameterCount == 0)
     let error = sqliteError { try connection.run("SELECT ?", .null, .null) }
     #expect(error?.code == 25)
     #expect(error?.sql == "SELECT ?")

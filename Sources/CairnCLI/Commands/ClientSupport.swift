@@ -29,7 +29,8 @@ enum ClientSupport {
   static func connect(_ place: SyncPlace, token: String) throws -> WebServicesDatabase {
     let server = try ServerURL(parsing: place.server)
     guard let environment = ServiceOptions.Environment(rawValue: place.environment) else {
-      throw CommandError.usage("the environment \(place.environment) is not known", remedy: "use development or production")
+      throw CommandError.usage(
+        "the environment \(place.environment) is not known", remedy: "use development or production")
     }
     return WebServicesDatabase(
       ServiceOptions(server: server, container: place.container, environment: environment, token: token))

@@ -42,7 +42,8 @@ enum InitCommand: Command {
       let token = try self.token(arguments, context, place)
       let cloud = try ClientSupport.connect(place, token: token)
       let outcome = try context.interruption.whileHandling({ cloud.cancel() }) {
-        try Preparation(options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness()).run()
+        try Preparation(options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
+          .run()
       }
       try context.tokens.store(token, server: place.server, identity: outcome.user)
       report(outcome, context)

@@ -25,7 +25,9 @@ enum ParkedCommand: Command {
         if parked.isEmpty { return "nothing is parked" }
         var table = TextTable("table", "record", "reason", "since", "detail")
         for record in parked {
-          table.add([record.table, record.record, record.reason.rawValue, ClientSupport.time(record.since), record.detail])
+          table.add([
+            record.table, record.record, record.reason.rawValue, ClientSupport.time(record.since), record.detail,
+          ])
         }
         return table.text
       }

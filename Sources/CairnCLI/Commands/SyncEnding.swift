@@ -33,7 +33,8 @@ struct SyncEnding {
     if report.pending > 0 { text += "; \(report.pending) still pending (cairn status says why)" }
     if report.parked > 0 { text += "; \(report.parked) parked (cairn parked says why)" }
     if let question = report.result.questions.first {
-      text += "\nthe zone \(question.zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
+      text +=
+        "\nthe zone \(question.zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
     }
     return text
   }
@@ -49,9 +50,11 @@ struct SyncEnding {
       }
     case .anotherUser?:
       return CommandError(
-        .failed, "the token belongs to another user than this file", remedy: "give the owner's token with cairn init --token")
+        .failed, "the token belongs to another user than this file",
+        remedy: "give the owner's token with cairn init --token")
     case .store(let text)?:
-      return CommandError(.failed, "the file could not be used (\(text))", remedy: "nothing is lost; check the disk and run cairn doctor")
+      return CommandError(
+        .failed, "the file could not be used (\(text))", remedy: "nothing is lost; check the disk and run cairn doctor")
     case .reentrantCall?, .cancelled?:
       return CommandError(.failed, "interrupted", remedy: "nothing is lost, run the command again")
     }

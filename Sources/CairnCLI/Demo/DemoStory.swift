@@ -88,6 +88,10 @@ struct DemoStory {
       "the voucher is the new one: nothing from before its delete came back",
       "SELECT percent || ' %, note ' || ifnull(note, 'NULL') FROM voucher WHERE code = 'AUTUMN'")
     try show(
+      "the deleted invoice is gone, with its lines",
+      "SELECT count(*) FROM invoice_line LEFT JOIN invoice i ON i.id = invoice_id WHERE ifnull(day, '2026-10-01') = '2026-10-01'"
+    )
+    try show(
       "the deleted playlist is gone, with its entries", "SELECT count(*) FROM playlist_track WHERE playlist = 'Rain'")
   }
 

@@ -110,6 +110,13 @@ final class Applier {
     }
   }
 
+  /// The integer for a record of a mapped table that is about to get a row. One that was put aside while the set was applied
+  /// gets its integer only now (tables M10).
+  func integer(for version: FetchedVersion) throws -> Int64? {
+    try assigned.assign(version)
+    return assigned.integer(of: version.name)
+  }
+
   func isWaiting(_ name: String) -> FetchedVersion? { waiting[name] }
 
   private func applyOne(_ version: FetchedVersion) throws {

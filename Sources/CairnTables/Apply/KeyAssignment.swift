@@ -17,8 +17,11 @@ struct KeyAssignment {
   mutating func assign(_ version: FetchedVersion) throws {
     let plan = version.plan
     if byName[version.name] != nil { return }
-    if let known = try file.names.record(named: version.name, plan), known.isAlive { return }
-    let wish = version.wish
+    let known = try file.names.record(named: version.name, plan)
+    let isPutAside = known?.flags.contains(.parked) == true
+    if known?.isAlive == true && !isPutAside { return }
+    // A row that was put aside gets its integer back where that is free (tables M10).
+    let wish = isPutAside ? known?.wish ?? version.wish : version.wish
     if let wish, taken[plan.number]?.contains(wish) != true, try !file.rowExists(plan, .integer(wish)) {
       return take(wish, version.name, plan)
     }

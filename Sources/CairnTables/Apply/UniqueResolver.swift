@@ -54,7 +54,8 @@ struct UniqueResolver {
     for index in plan.uniqueIndexes {
       let statement = try file.connection.cached(Self.query(plan, index))
       defer { statement.reset() }
-      for (i, value) in row.enumerated() { try statement.bind(Int32(i + 1), value) }
+      // Columns behind the last one that the index names have no parameter.
+      for (i, value) in row.prefix(statement.parameterCount).enumerated() { try statement.bind(Int32(i + 1), value) }
       while try statement.step() {
         let parts = plan.keyColumns.indices.map { statement.value(Int32($0)) }
         if let found = RowKey.canonical(parts, plan), found != key { keys.insert(found) }

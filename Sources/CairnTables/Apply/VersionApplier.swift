@@ -255,7 +255,7 @@ struct VersionApplier {
 
   private func rowKey() throws -> Swift.Result<Value, KeyProblem> {
     if plan.keyKind == .mapped {
-      guard let integer = applier.assigned.integer(of: version.name) else {
+      guard let integer = try applier.integer(for: version) else {
         return .failure(KeyProblem(reason: .undecodable, detail: "its name is no UUID", waitsFor: nil))
       }
       return .success(.integer(integer))
