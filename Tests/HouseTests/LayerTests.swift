@@ -76,7 +76,7 @@ import Testing
       guard isStateMachine || modules[file.module]?.isDeterministic == true else { continue }
       guard Exceptions.ambient[file.path] == nil else { continue }
       for (index, line) in file.codeLines.enumerated() {
-        for word in ambient + (isStateMachine ? waiting : []) where line.contains(word) {
+        for word in ambient + (isStateMachine ? waiting : []) where SwiftCode.contains(line, word) {
           Issue.record("\(file.path):\(index + 1) uses \(word): take it as a parameter")
         }
       }

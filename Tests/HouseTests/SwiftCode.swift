@@ -1,3 +1,5 @@
+import Foundation
+
 /// Reads Swift text just well enough for the rules of this house.
 enum SwiftCode {
   /// The text with comments and the contents of string literals removed; line ends stay where they are.
@@ -25,6 +27,20 @@ enum SwiftCode {
 
   private static func isImportModifier(_ word: Substring) -> Bool {
     word.hasPrefix("@") || ["public", "package", "internal", "private", "fileprivate"].contains(word)
+  }
+
+  /// Whether a line has `word`, which is not a part of a longer name.
+  static func contains(_ line: String, _ word: String) -> Bool {
+    var start = line.startIndex
+    while let range = line.range(of: word, range: start..<line.endIndex) {
+      let before = range.lowerBound == line.startIndex ? " " : line[line.index(before: range.lowerBound)]
+      let after = range.upperBound == line.endIndex ? " " : line[range.upperBound]
+      let startsWord = !before.isLetter && !before.isNumber
+      let endsWord = word.last?.isLetter != true || (!after.isLetter && !after.isNumber)
+      if startsWord, endsWord { return true }
+      start = range.upperBound
+    }
+    return false
   }
 
   /// A function, initializer or deinitializer with a body.

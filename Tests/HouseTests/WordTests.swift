@@ -7,7 +7,7 @@ import Testing
     let banned = ["TODO", "FIXME", "XXX", "HACK", "for now", "not implemented", "not yet implemented", "unimplemented"]
     for file in SourceTree.swiftFiles where file.name != "WordTests.swift" {
       for (index, line) in file.lines.enumerated() {
-        for word in banned where Self.contains(line, word) {
+        for word in banned where SwiftCode.contains(line, word) {
           Issue.record("\(file.path):\(index + 1) says \(word): do it, or write it down as an issue")
         }
       }
@@ -24,7 +24,7 @@ import Testing
     for file in SourceTree.sources {
       let lines = file.lines
       for (index, code) in file.codeLines.enumerated() {
-        for word in banned where Self.contains(code, word) && !Self.hasReason(lines, index) {
+        for word in banned where SwiftCode.contains(code, word) && !Self.hasReason(lines, index) {
           let name = "\(file.path): \(word)"
           if unused.remove(name) == nil, !Exceptions.withoutReason.contains(name) {
             Issue.record("\(file.path):\(index + 1) uses \(word) without a comment that says why it is right")
@@ -64,18 +64,5 @@ import Testing
     if lines[index].contains("//") { return true }
     // A declaration may have attributes or other lines of its own between the comment and the word.
     return lines[max(0, index - 3)..<index].contains { $0.drop(while: \.isWhitespace).hasPrefix("//") }
-  }
-
-  private static func contains(_ line: String, _ word: String) -> Bool {
-    var start = line.startIndex
-    while let range = line.range(of: word, range: start..<line.endIndex) {
-      let before = range.lowerBound == line.startIndex ? " " : line[line.index(before: range.lowerBound)]
-      let after = range.upperBound == line.endIndex ? " " : line[range.upperBound]
-      let startsWord = !before.isLetter && !before.isNumber
-      let endsWord = word.last?.isLetter != true || (!after.isLetter && !after.isNumber)
-      if startsWord, endsWord { return true }
-      start = range.upperBound
-    }
-    return false
   }
 }
