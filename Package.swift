@@ -83,6 +83,6 @@ let package = Package(
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
-    tests("CairnTablesTests", ["CairnTables", "CairnTesting", "CSQLite"]),
+    tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )

@@ -1,0 +1,123 @@
+import Cairn
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+import CairnTables
+import CairnTesting
+import Foundation
+
+/// One device of a scenario: a database file, programs that write to it, and an engine that syncs it with the world's
+/// server core in memory.
+final class Device {
+  let name: String
+  let path: String
+  let world: World
+  /// Between engine and server: faults, and a log of what was sent.
+  let cloud: FaultInjector
+  let randomness: SeededRandomness
+  let time: any TimeSource
+  private var program: Connection
+  private var engine: DatabaseSync?
+
+  init(_ name: String, _ world: World, schema: String, skew: Int64 = 0, foreignKeys: Bool = true) throws {
+    self.name = name
+    self.world = world
+    path = world.folder.appendingPathComponent("\(name).db").path
+    let limits = CloudLimits(entriesPerRequest: world.entriesPerRequest)
+    cloud = FaultInjector(try world.server.cloud(user: world.user, limits: limits))
+    randomness = SeededRandomness(seed: UInt64(name.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) }))
+    time = world.clock.skewed(byMilliseconds: skew)
+    program = try Connection(path: path, mode: .create)
+    try program.execute("PRAGMA journal_mode = WAL; PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF")")
+    if !schema.isEmpty { try program.execute(schema) }
+  }
+
+  // MARK: Programs
+
+  /// Runs statements as another program would. With `at`, the program's clock shows that many seconds after the world's
+  /// start.
+  func sql(_ text: String, at seconds: Int64? = nil) throws {
+    let before = try lastLogID()
+    try program.execute(text)
+    guard let seconds, let before else { return }
+    let time = 2_440_587.5 + Double(World.start + seconds * 1_000) / 86_400_000
+    try program.execute("UPDATE cairn_log SET time = \(time) WHERE id > \(before)")
+  }
+
+  private func lastLogID() throws -> Int64? {
+    guard try program.scalar("SELECT 1 FROM sqlite_master WHERE name = 'cairn_log'") != nil else { return nil }
+    guard case .integer(let id)? = try program.scalar("SELECT coalesce(max(id), 0) FROM cairn_log") else { return 0 }
+    return id
+  }
+
+  func rows(_ query: String) throws -> [[Value]] { try program.rows(query) }
+
+  func scalar(_ query: String) throws -> Value? { try program.scalar(query) }
+
+  /// The first column of every row, as text.
+  func texts(_ query: String) throws -> [String] { try rows(query).map { Device.text($0[0]) } }
+
+  /// Every row of a query as `a|b|c`, NULL as `∅`; sorted, so that devices can be compared.
+  func picture(_ query: String) throws -> [String] {
+    try rows(query).map { $0.map(Device.text).joined(separator: "|") }.sorted()
+  }
+
+  static func text(_ value: Value) -> String {
+    switch value {
+    case .null: "∅"
+    case .integer(let integer): "\(integer)"
+    case .real(let real): "\(real)"
+    case .text(let text): text
+    case .malformedText(let bytes): "malformed(\(bytes))"
+    case .blob(let bytes): "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
+    }
+  }
+
+  /// A second connection of a program, with settings of its own.
+  func connection() throws -> Connection { try Connection(path: path, mode: .readWrite) }
+
+  // MARK: Cairn
+
+  @discardableResult
+  func prepare(
+    _ mode: Preparation.Mode?, tables: [String] = [], exclude: [String] = [], naturalKeys: [String] = []
+  ) throws -> Preparation.Outcome {
+    var options = Preparation.Options(
+      path: path, selection: SelectionOptions(tables: tables, exclude: exclude, naturalKeys: naturalKeys), mode: mode,
+      place: world.place)
+    options.matchIntegers = matchIntegers
+    options.newIntegers = newIntegers
+    return try Preparation(options, cloud: cloud, time: time, randomness: randomness).run()
+  }
+
+  /// Answers of the next ``prepare(_:tables:exclude:naturalKeys:)`` (tables L5).
+  var matchIntegers: [String] = []
+  var newIntegers: [String] = []
+
+  /// One sync, as `cairn sync` does it. The engine stays open between syncs; see ``restart()``.
+  @discardableResult
+  func sync(_ scope: SyncRequest.Scope = .all) throws -> SyncReport { try open().sync(SyncRequest(scope)) }
+
+  func open() throws -> DatabaseSync {
+    if let engine { return engine }
+    let opened = try DatabaseSync(path: path, time: time, randomness: randomness) { _ in cloud }
+    engine = opened
+    return opened
+  }
+
+  /// Closes the engine, as the end of its process does; the next sync opens another.
+  func restart() { engine = nil }
+
+  func status() throws -> StatusReport { try SyncedDatabase(path: path, time: time, randomness: randomness).status() }
+
+  func parked() throws -> [ParkedRecord] { try SyncedDatabase(path: path, time: time, randomness: randomness).parked() }
+
+  /// The operations sent since the last call, as `save items:i1`, `delete items:i1`; records of schemas left out.
+  func sentSinceLastAsked() -> [String] {
+    let operations = cloud.sentOperations
+    cloud.clearLog()
+    return operations.filter { !$0.record.id.name.hasPrefix("cairn_table:") }.map {
+      "\($0.kind.isDelete ? "delete" : "save") \($0.record.id.name)"
+    }
+  }
+}
