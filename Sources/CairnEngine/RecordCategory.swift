@@ -80,6 +80,9 @@ public protocol RecordCategory: AnyObject {
   /// tombstone records (engine section 8). Default: true.
   var sweepsSnapshots: Bool { get }
 
+  /// The zones in which this category may have records; it is not asked about others. Nil: any. Constant. Default: nil.
+  var zones: [ZoneID]? { get }
+
   /// Called once when a session begins: what is marked in flight was cut off by a crash and is pending again
   /// (engine S4). Batches are strictly serial, so ``nextBatch(in:_:)`` may take every mark it meets for such a
   /// leftover as well. Inside a transaction. Default: nothing.
@@ -104,6 +107,7 @@ public protocol RecordCategory: AnyObject {
 
 extension RecordCategory {
   public var sweepsSnapshots: Bool { true }
+  public var zones: [ZoneID]? { nil }
   public func recoverInFlight() throws {}
   public func policy(for loss: ZoneLoss) -> ZoneLossPolicy { loss == .encryptedDataReset ? .recreateAndReupload : .ask }
   public func zonesWithChanges() throws -> [ZoneID] { [] }

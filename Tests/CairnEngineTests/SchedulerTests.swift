@@ -86,6 +86,14 @@ import Testing
     #expect(scheduler.due == 900_000)
   }
 
+  @Test func aRetryTimeThatIsOverDoesNotTurnInCircles() {
+    var scheduler = quiet()
+    var result = SyncResult()
+    result.nextRetry = at(0).wall - 1
+    scheduler.noteFinish(result, at(0))
+    #expect(scheduler.due == 2_000)
+  }
+
   @Test func backoffDoublesUpToTheLongest() {
     func wait(_ tries: Int, _ fraction: Double) -> Int64 {
       Backoff.wait(tries: tries, first: 2_000, longest: 900_000, fraction: fraction)

@@ -21,6 +21,35 @@ import Testing
     #expect(try device.registry().lastSync == clock.wallClock)
   }
 
+  @Test func anIdlePollWritesNothing() throws {
+    let device = try Device(server, clock)
+    device.notes.set("a", "one", at: 1)
+    try device.sync()
+    try device.sync()
+    let written = device.store.bytesWritten
+    for _ in 0..<10 {
+      clock.advance(seconds: 1)
+      #expect(try device.sync(manual: false).endedQuiet)
+    }
+    #expect(device.store.bytesWritten == written)
+    clock.advance(seconds: 60)
+    try device.sync(manual: false)
+    #expect(try device.registry().lastSync == clock.wallClock)
+  }
+
+  @Test func lastSyncMovesOnlyWithAGoodSync() throws {
+    let device = try Device(server, clock)
+    try device.sync()
+    let first = try device.registry().lastSync
+    clock.advance(seconds: 5)
+    device.notes.set("a", "one", at: 1)
+    device.cloud.fail(.lostRequest)
+    try device.sync()
+    #expect(try device.registry().lastSync == first)
+    try device.sync()
+    #expect(try device.registry().lastSync == clock.wallClock)
+  }
+
   @Test func twoDevicesExchange() throws {
     let a = try Device(server, clock)
     let b = try Device(server, clock)

@@ -49,6 +49,43 @@ import Testing
     #expect(device.notes.calls.filter { $0 == "lost deleted" }.count == 1)
   }
 
+  @Test func e12AZoneThatVanishesBetweenDatabaseAndZoneFetchIsOneDeletion() throws {
+    let work = ZoneID(name: "work")
+    let others = NotesCategory("work", type: "Work", zone: work)
+    let device = try Device(server, clock, others: [others], allZones: true)
+    device.notes.set("a", "one", at: 1)
+    others.set("w", "two", at: 1)
+    try device.sync()
+    // Somebody changes the zone, and deletes it after the database was asked.
+    let other = try Device(server, clock)
+    other.notes.set("b", "three", at: 2)
+    try other.sync()
+    device.cloud.setAfter { [plain = device.plain, cloud = device.cloud] call in
+      guard case .databaseChanges = call else { return }
+      cloud.setAfter(nil)
+      _ = try? plain.deleteZones([Device.zone])
+    }
+    let result = try device.sync()
+    #expect(result.questions.map(\.zone) == [Device.zone])
+    #expect(device.notes.notes == ["a": "one"])
+    #expect(EventOrder.faults(device.events.events).isEmpty)
+    // The other zone goes on, and nothing is asked twice.
+    others.set("w", "four", at: 5)
+    let next = try device.sync()
+    #expect(next.saved == 1)
+    #expect(next.questions.count == 1)
+    #expect(device.notes.calls.filter { $0 == "lost deleted" }.count == 1)
+  }
+
+  @Test func aZoneDeletedElsewhereIsFoundInTheDatabaseFeed() throws {
+    let device = try Device(server, clock, allZones: true)
+    device.notes.set("a", "one", at: 1)
+    try device.sync()
+    try removeZone(device)
+    #expect(try device.sync().condition == .decision)
+    #expect(device.notes.notes == ["a": "one"])
+  }
+
   @Test func recreateAndReuploadMeetsWhatOthersPutThere() throws {
     let device = try ready()
     try removeZone(device)

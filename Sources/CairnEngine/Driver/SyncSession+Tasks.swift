@@ -92,7 +92,9 @@ extension SyncSession {
     case .abandonChanges(let zone, let delta):
       return try store.transaction {
         var count = 0
-        for category in categories { count += try category.abandonChanges(in: zone, now: now) }
+        for category in categories where category.zones?.contains(zone) != false {
+          count += try category.abandonChanges(in: zone, now: now)
+        }
         try writeRows(delta)
         return .count(count)
       }

@@ -195,6 +195,6 @@ extension CategoryTraits {
   init(_ category: any RecordCategory) {
     self.init(
       name: category.name, delivery: category.delivery, sweepsSnapshots: category.sweepsSnapshots,
-      asksAboutDeletedZones: category.policy(for: .deleted) == .ask)
+      asksAboutDeletedZones: category.policy(for: .deleted) == .ask, zones: category.zones)
   }
 }

@@ -21,12 +21,18 @@ extension SyncStateMachine {
     result.endedQuiet =
       !failed && !run.isAborted && !run.somethingSendable && result.nextRetry == nil && result.handedOver == 0
       && result.questions.isEmpty && pending.zones.isEmpty
-    if result.endedQuiet && isWholeScope { commit([StoredKeys.lastSync: String(now.wall)]) }
+    if result.endedQuiet && isWholeScope { noteGoodSync(isManual: run.request.isManual) }
     result.condition = registry.condition(configuration, now: now.wall)
     if result.condition == .ready, let reason = pauseReason(run) { result.condition = .paused(reason) }
     if let until = registry.quota?.until { result.nextRetry = min(result.nextRetry ?? until, until) }
     self.run = nil
     effects.append(.finish(result))
+  }
+
+  /// Polling must not write to the file every second: scheduled calls are noted once a minute.
+  private mutating func noteGoodSync(isManual: Bool) {
+    if !isManual, let last = registry.lastSync, (0..<60_000).contains(now.wall - last) { return }
+    commit([StoredKeys.lastSync: String(now.wall)])
   }
 
   /// Why entries of this call wait, as far as that makes the engine's state (tables section 7).

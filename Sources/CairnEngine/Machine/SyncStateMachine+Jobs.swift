@@ -36,9 +36,7 @@ extension SyncStateMachine {
 
   /// Categories that may act in a zone.
   func openCategories(_ zone: ZoneID) -> [Int] {
-    configuration.categories.indices.filter {
-      registry.standing(of: configuration.categories[$0].name, in: zone) == .open
-    }
+    configuration.categories.indices.filter { isOpen(Lane(zone: zone, category: $0)) }
   }
 
   func lanes(_ zones: [ZoneID]) -> [Lane] {
@@ -112,7 +110,8 @@ extension SyncStateMachine {
   }
 
   func isOpen(_ lane: Lane) -> Bool {
-    registry.standing(of: configuration.categories[lane.category].name, in: lane.zone) == .open
+    let traits = configuration.categories[lane.category]
+    return traits.zones?.contains(lane.zone) != false && registry.standing(of: traits.name, in: lane.zone) == .open
   }
 
   /// Whether the zone may be worked on for the rest of the call.

@@ -26,14 +26,18 @@ public struct CategoryTraits: Hashable, Sendable {
   public var delivery: CategoryDelivery
   public var sweepsSnapshots: Bool
   public var asksAboutDeletedZones: Bool
+  /// Zones in which it may have records; nil: any.
+  public var zones: [ZoneID]?
 
   public init(
-    name: String, delivery: CategoryDelivery, sweepsSnapshots: Bool = true, asksAboutDeletedZones: Bool = true
+    name: String, delivery: CategoryDelivery, sweepsSnapshots: Bool = true, asksAboutDeletedZones: Bool = true,
+    zones: [ZoneID]? = nil
   ) {
     self.name = name
     self.delivery = delivery
     self.sweepsSnapshots = sweepsSnapshots
     self.asksAboutDeletedZones = asksAboutDeletedZones
+    self.zones = zones
   }
 }
 

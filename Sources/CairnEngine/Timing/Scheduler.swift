@@ -51,8 +51,9 @@ public struct Scheduler: Hashable, Sendable {
     holdUntil = nil
     isOffline = result.condition == .offline
     guard let retry = result.nextRetry else { return }
-    let wait = min(max(retry - now.wall, 0), settings.longestWait)
-    retryDue = now.uptime + max(wait, 1)
+    // A time that is over already was not used by the call that has just ended: asking at once would turn in circles.
+    let wait = retry > now.wall ? min(retry - now.wall, settings.longestWait) : settings.backoffFirst
+    retryDue = now.uptime + wait
     if result.failure != nil { holdUntil = retryDue }
   }
 

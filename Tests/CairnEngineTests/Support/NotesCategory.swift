@@ -98,6 +98,7 @@ final class NotesCategory: RecordCategory, Rollbackable {
   func recoverInFlight() throws { state.inFlight = [] }
   func gatherLocalChanges(now: Int64) throws { calls.append("gather") }
   func zonesWithChanges() throws -> [ZoneID] { pendingCount > 0 ? [zone] : [] }
+  var zones: [ZoneID]? { [zone] }
   func policy(for loss: ZoneLoss) -> ZoneLossPolicy { lossPolicy }
 
   private func mayGo(_ key: String, _ entry: Entry, _ request: BatchRequest) -> Bool {
