@@ -35,7 +35,7 @@ enum SwiftCode {
     while let range = line.range(of: word, range: start..<line.endIndex) {
       let before = range.lowerBound == line.startIndex ? " " : line[line.index(before: range.lowerBound)]
       let after = range.upperBound == line.endIndex ? " " : line[range.upperBound]
-      let startsWord = !before.isLetter && !before.isNumber
+      let startsWord = word.first?.isLetter != true || (!before.isLetter && !before.isNumber)
       let endsWord = word.last?.isLetter != true || (!after.isLetter && !after.isNumber)
       if startsWord, endsWord { return true }
       start = range.upperBound
