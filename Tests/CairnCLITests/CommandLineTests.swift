@@ -99,6 +99,14 @@ import Testing
     #expect(line.run("user", "--help").answer == run.messages)
   }
 
+  @Test func longHelpIsWrapped() {
+    let word = "eleven-long"
+    let text = HelpText.wrapped(Array(repeating: word, count: 20).joined(separator: " ") + "\n\nshort")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= 96 })
+    #expect(text.hasSuffix("\n\nshort"))
+    #expect(text.filter { !$0.isWhitespace } == String(repeating: word, count: 20) + "short")
+  }
+
   @Test func versionIsPrinted() {
     #expect(line.run("--version").answer == "cairn \(Version.current)\n")
     #expect(line.run("--version", "--json").answer == #"{"version":"\#(Version.current)"}"# + "\n")

@@ -24,7 +24,7 @@ enum HelpText {
 
   static func command(_ declaration: CommandDeclaration) -> String {
     var text = "\(usage(declaration))\n\n\(declaration.summary).\n"
-    if !declaration.discussion.isEmpty { text += "\n\(declaration.discussion)\n" }
+    if !declaration.discussion.isEmpty { text += "\n\(wrapped(declaration.discussion))\n" }
     let options = declaration.options + CommandDeclaration.commonOptions
     let rows = declaration.positionals.map { ($0.name, $0.help) } + options.map { (label($0), help($0)) }
     let width = min(28, rows.map { $0.0.count }.max() ?? 0)
@@ -57,6 +57,21 @@ enum HelpText {
 
   private static func help(_ option: CommandDeclaration.Option) -> String {
     option.isRepeated ? "\(option.help) (may be given more than once)" : option.help
+  }
+
+  /// Paragraphs in lines of at most 96 characters, where a word is not longer.
+  static func wrapped(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { paragraph in
+      var lines: [String] = []
+      for word in paragraph.split(separator: " ") {
+        if let last = lines.last, last.count + 1 + word.count <= 96 {
+          lines[lines.count - 1] = "\(last) \(word)"
+        } else {
+          lines.append(String(word))
+        }
+      }
+      return lines.joined(separator: "\n")
+    }.joined(separator: "\n")
   }
 
   private static func pad(_ text: String, _ width: Int) -> String {
