@@ -57,9 +57,8 @@ import Testing
   /// Rule 4.
   @Test func thereIsNoMockServer() {
     for file in SourceTree.sources {
-      for (index, line) in file.codeLines.enumerated() where line.lowercased().contains("mock") {
-        Issue.record("\(file.path):\(index + 1) has a mock: run CairnServerCore in memory")
-      }
+      guard file.code.lowercased().contains("mock") else { continue }
+      Issue.record("\(file.path) has a mock: run CairnServerCore in memory")
     }
   }
 
@@ -68,17 +67,17 @@ import Testing
     let ambient = [
       "Date()", "Date.now", "ContinuousClock", "SuspendingClock", "SystemRandomNumberGenerator", ".random(",
       ".shuffled()",
-      ".randomElement()", "UUID()", "getenv(", "ProcessInfo", "Thread", "pthread_create", "Dispatch", "URLSession",
+      ".randomElement()", "UUID()", "getenv(", "ProcessInfo", "Thread", "pthread_create", "DispatchQueue",
+      "DispatchSemaphore",
+      "URLSession",
     ]
     let waiting = ["await ", "Task {", "Task.", "sleep("]
     for file in SourceTree.sources {
       let isStateMachine = file.name.contains("StateMachine")
       guard isStateMachine || modules[file.module]?.isDeterministic == true else { continue }
       guard Exceptions.ambient[file.path] == nil else { continue }
-      for (index, line) in file.codeLines.enumerated() {
-        for word in ambient + (isStateMachine ? waiting : []) where SwiftCode.contains(line, word) {
-          Issue.record("\(file.path):\(index + 1) uses \(word): take it as a parameter")
-        }
+      for (line, word) in SourceFile.occurrences(of: ambient + (isStateMachine ? waiting : []), in: file.code) {
+        Issue.record("\(file.path):\(line + 1) uses \(word): take it as a parameter")
       }
     }
   }
@@ -87,13 +86,10 @@ import Testing
   @Test func noTypeIsNamedLikeItsModuleAndNoTargetIsOneFile() {
     for name in modules.keys.sorted() {
       let files = SourceTree.sources.filter { $0.module == name }
+      let declarations = ["struct", "class", "enum", "actor", "protocol", "typealias"].map { "\($0) \(name)" }
       for file in files {
-        for (index, line) in file.codeLines.enumerated() {
-          let words = line.split { !($0.isLetter || $0.isNumber || $0 == "_") }
-          for (kind, type) in zip(words, words.dropFirst())
-          where type == name && ["struct", "class", "enum", "actor", "protocol", "typealias"].contains(kind) {
-            Issue.record("\(file.path):\(index + 1): the type \(name) has its module's name")
-          }
+        for (line, _) in SourceFile.occurrences(of: declarations, in: file.code) {
+          Issue.record("\(file.path):\(line + 1): the type \(name) has its module's name")
         }
       }
       let isEmpty = files.allSatisfy { $0.name.hasSuffix("+Module.swift") }

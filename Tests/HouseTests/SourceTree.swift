@@ -50,8 +50,16 @@ enum SourceTree {
 
 /// One file, as text and as code without comments and string contents.
 struct SourceFile: Sendable {
-  var path: String
-  var text: String
+  let path: String
+  let text: String
+  /// See ``SwiftCode/withoutCommentsAndStrings(_:)``: it has the same number of lines as ``text``.
+  let code: String
+
+  init(path: String, text: String) {
+    self.path = path
+    self.text = text
+    code = path.hasSuffix(".swift") ? SwiftCode.withoutCommentsAndStrings(text) : ""
+  }
 
   /// The folder below `Sources/` or `Tests/`.
   var module: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
@@ -60,8 +68,17 @@ struct SourceFile: Sendable {
 
   var lines: [String] { text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) }
 
-  /// See ``SwiftCode/withoutCommentsAndStrings(_:)``: the same number of lines as ``lines``.
-  var codeLines: [String] {
-    SwiftCode.withoutCommentsAndStrings(text).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+  var codeLines: [String] { code.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) }
+
+  /// Where one of `words` stands in `text` and is not a part of a longer name: its line, from 0, and the word.
+  static func occurrences(of words: [String], in text: String) -> [(line: Int, word: String)] {
+    var found: [(line: Int, word: String)] = []
+    let bytes = Array(text.utf8)
+    for word in words {
+      for position in SwiftCode.positions(of: Array(word.utf8), in: bytes) {
+        found.append((bytes[..<position].count { $0 == UInt8(ascii: "\n") }, word))
+      }
+    }
+    return found
   }
 }

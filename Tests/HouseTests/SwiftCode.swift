@@ -1,5 +1,3 @@
-import Foundation
-
 /// Reads Swift text just well enough for the rules of this house.
 enum SwiftCode {
   /// The text with comments and the contents of string literals removed; line ends stay where they are.
@@ -29,18 +27,25 @@ enum SwiftCode {
     word.hasPrefix("@") || ["public", "package", "internal", "private", "fileprivate"].contains(word)
   }
 
-  /// Whether a line has `word`, which is not a part of a longer name.
-  static func contains(_ line: String, _ word: String) -> Bool {
-    var start = line.startIndex
-    while let range = line.range(of: word, range: start..<line.endIndex) {
-      let before = range.lowerBound == line.startIndex ? " " : line[line.index(before: range.lowerBound)]
-      let after = range.upperBound == line.endIndex ? " " : line[range.upperBound]
-      let startsWord = word.first?.isLetter != true || (!before.isLetter && !before.isNumber)
-      let endsWord = word.last?.isLetter != true || (!after.isLetter && !after.isNumber)
-      if startsWord, endsWord { return true }
-      start = range.upperBound
+  /// Where `word` starts in `bytes` and is not a part of a longer name.
+  static func positions(of word: [UInt8], in bytes: [UInt8]) -> [Int] {
+    guard let first = word.first, let last = word.last else { return [] }
+    var found: [Int] = []
+    var start = 0
+    while let position = bytes[start...].firstIndex(of: first) {
+      start = position + 1
+      guard bytes[position...].starts(with: word) else { continue }
+      let end = position + word.count
+      let startsName = isNameByte(first) && position > 0 && isNameByte(bytes[position - 1])
+      let endsName = isNameByte(last) && end < bytes.count && isNameByte(bytes[end])
+      if !startsName && !endsName { found.append(position) }
     }
-    return false
+    return found
+  }
+
+  static func isNameByte(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "_") || byte >= 0x80 || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
   }
 
   /// A function, initializer or deinitializer with a body.
@@ -179,11 +184,6 @@ private struct FunctionFinder {
     return found
   }
 
-  private func isWordByte(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "_") || byte >= 0x80 || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-  }
-
   private mutating func advance() {
     if bytes[position] == UInt8(ascii: "\n") { line += 1 }
     position += 1
@@ -192,12 +192,12 @@ private struct FunctionFinder {
   /// The next word that no dot precedes (`.init` and `self.init` are calls).
   private mutating func nextWord() -> String? {
     while position < bytes.count {
-      guard isWordByte(bytes[position]) else {
+      guard SwiftCode.isNameByte(bytes[position]) else {
         advance()
         continue
       }
       let start = position
-      while position < bytes.count, isWordByte(bytes[position]) { position += 1 }
+      while position < bytes.count, SwiftCode.isNameByte(bytes[position]) { position += 1 }
       if start > 0, bytes[start - 1] == UInt8(ascii: ".") || bytes[start - 1] == UInt8(ascii: "`") { continue }
       return String(decoding: bytes[start..<position], as: UTF8.self)
     }

@@ -24,6 +24,13 @@ import Testing
     #expect(found == ["Foundation", "Cairn", "CairnRecords", "Glibc"])
   }
 
+  @Test func wordsAreFoundWhole() {
+    let code = "let newUUID() = UUID()\nInt.random(in: a)\nvar x: WireEntry?\n_ = try? f()"
+    let found = SourceFile.occurrences(of: ["UUID()", ".random(", "try?"], in: code)
+    #expect(found.map(\.line) == [0, 1, 3])
+    #expect(found.map(\.word) == ["UUID()", ".random(", "try?"])
+  }
+
   @Test func functionsAreMeasured() {
     let code = """
       protocol P {

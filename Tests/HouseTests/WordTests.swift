@@ -1,4 +1,3 @@
-import Foundation
 import Testing
 
 /// Words that mean unfinished or unsafe code.
@@ -6,10 +5,8 @@ import Testing
   @Test func nothingIsLeftForLater() {
     let banned = ["TODO", "FIXME", "XXX", "HACK", "for now", "not implemented", "not yet implemented", "unimplemented"]
     for file in SourceTree.swiftFiles where file.name != "WordTests.swift" {
-      for (index, line) in file.lines.enumerated() {
-        for word in banned where SwiftCode.contains(line, word) {
-          Issue.record("\(file.path):\(index + 1) says \(word): do it, or write it down as an issue")
-        }
+      for (line, word) in SourceFile.occurrences(of: banned, in: file.text) {
+        Issue.record("\(file.path):\(line + 1) says \(word): do it, or write it down as an issue")
       }
     }
   }
@@ -23,12 +20,10 @@ import Testing
     var unused = Exceptions.withoutReason
     for file in SourceTree.sources {
       let lines = file.lines
-      for (index, code) in file.codeLines.enumerated() {
-        for word in banned where SwiftCode.contains(code, word) && !Self.hasReason(lines, index) {
-          let name = "\(file.path): \(word)"
-          if unused.remove(name) == nil, !Exceptions.withoutReason.contains(name) {
-            Issue.record("\(file.path):\(index + 1) uses \(word) without a comment that says why it is right")
-          }
+      for (line, word) in SourceFile.occurrences(of: banned, in: file.code) where !Self.hasReason(lines, line) {
+        let name = "\(file.path): \(word)"
+        if unused.remove(name) == nil, !Exceptions.withoutReason.contains(name) {
+          Issue.record("\(file.path):\(line + 1) uses \(word) without a comment that says why it is right")
         }
       }
     }
@@ -37,13 +32,11 @@ import Testing
 
   /// Waiting for time makes tests slow and unsure: use a manual clock, or wait for a condition.
   @Test func testsDoNotSleep() {
-    let banned = ["Task.sleep", "usleep(", "nanosleep(", "Thread.sleep", " sleep("]
+    let banned = ["Task.sleep", "usleep(", "nanosleep(", "Thread.sleep", "sleep("]
     for file in SourceTree.swiftFiles where file.path.hasPrefix("Tests/") {
       let lines = file.lines
-      for (index, code) in file.codeLines.enumerated() {
-        for word in banned where code.contains(word) && !Self.hasReason(lines, index) {
-          Issue.record("\(file.path):\(index + 1) sleeps")
-        }
+      for (line, _) in SourceFile.occurrences(of: banned, in: file.code) where !Self.hasReason(lines, line) {
+        Issue.record("\(file.path):\(line + 1) sleeps")
       }
     }
   }
@@ -51,11 +44,8 @@ import Testing
   /// Libraries return what they have to say.
   @Test func librariesDoNotPrint() {
     for file in SourceTree.sources {
-      for (index, code) in file.codeLines.enumerated() {
-        let words = code.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "(" || $0 == ".") }
-        if words.contains(where: { $0.hasPrefix("print(") || $0.hasPrefix("debugPrint(") || $0.hasPrefix("NSLog(") }) {
-          Issue.record("\(file.path):\(index + 1) prints: return it, or use Output in the command line")
-        }
+      for (line, _) in SourceFile.occurrences(of: ["print(", "debugPrint(", "NSLog("], in: file.code) {
+        Issue.record("\(file.path):\(line + 1) prints: return it, or use Output in the command line")
       }
     }
   }
