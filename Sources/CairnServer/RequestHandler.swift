@@ -11,11 +11,17 @@ final class RequestHandler: HTTPHandler {
   private let randomness: any ServerRandomness
   private let features: String
   private let bodyBytes: Int
+  /// Takes one line about a fault of the server itself.
+  private let log: @Sendable (String) -> Void
 
-  init(server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int) {
+  init(
+    server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int,
+    log: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
     self.server = server
     self.randomness = randomness
     self.bodyBytes = bodyBytes
+    self.log = log
     features = Features.announcement(server.settings)
   }
 
@@ -134,6 +140,12 @@ final class RequestHandler: HTTPHandler {
   // MARK: Answers
 
   private func failure(_ error: CloudError, _ uuid: String) -> HTTPResponse {
+    var error = error
+    if error.code == .internalError {
+      // The reason may hold paths and SQL: for the operator, not for the client.
+      log("request \(uuid) failed: \(error.reason)")
+      error.reason = "The server failed; its log has the reason under this uuid"
+    }
     let response = HTTPResponse(status: error.code.httpStatus, copying: RequestFailure.encode(error, uuid: uuid))
     if let seconds = error.retryAfter, error.code.isRetryable {
       response.addHeader("Retry-After", String(Int(seconds.rounded(.up))))

@@ -152,7 +152,7 @@ extension CloudServer {
       case .skip: return true
       case .stop: return false
       case .show:
-        entries.append(try entry(row, in: id, keys: request.desiredKeys, types, reader))
+        entries.append(try entry(row, in: id, keys: request.desiredKeys, types, caller, reader))
         return true
       }
     }
@@ -166,13 +166,14 @@ extension CloudServer {
   }
 
   private func entry(
-    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
+    _ reader: any StorageReader
   ) throws -> FeedEntry {
-    if row.isLive { return .record(try record(row, in: zone, keys: keys, types, reader)) }
+    if row.isLive { return .record(try record(row, in: zone, keys: keys, types, caller, reader)) }
     return .tombstone(
       Tombstone(
         id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position),
-        modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, reader))))
+        modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, caller, reader))))
   }
 }
 

@@ -19,7 +19,7 @@ extension CloudServer {
         guard let row = try reader.record(zone.key, named: item.name), row.isLive else {
           return .failure(CloudError(.notFound, "Record not found"))
         }
-        return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, types, reader))
+        return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, types, caller, reader))
       }
       return LookupOutcome(records: records, token: wantsToken ? caughtUp(zone) : nil)
     }

@@ -172,24 +172,27 @@ public final class CloudServer: Sendable {
 
   /// A stored row as the client sees it.
   func record(
-    _ row: StoredRecord, in zone: ZoneID, fields: Fields, _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, fields: Fields, _ caller: Caller, _ reader: any StorageReader
   ) throws -> Record {
     Record(
       id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position), fields: fields,
-      created: RecordStamp(timestamp: row.created, userRecordName: try userName(row.createdBy, reader)),
-      modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, reader)),
+      created: RecordStamp(timestamp: row.created, userRecordName: try userName(row.createdBy, caller, reader)),
+      modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, caller, reader)),
       parent: row.parent)
   }
 
   func record(
-    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
+    _ reader: any StorageReader
   ) throws -> Record {
     var fields = try FieldBlob.decode(row.fields, keys: keys)
     if !types.isEmpty { fields.adapt(types[row.type]) }
-    return try record(row, in: zone, fields: fields, reader)
+    return try record(row, in: zone, fields: fields, caller, reader)
   }
 
-  func userName(_ key: Int64, _ reader: any StorageReader) throws -> String? {
+  /// The record name of a user: in a private database nearly always the caller.
+  func userName(_ key: Int64, _ caller: Caller, _ reader: any StorageReader) throws -> String? {
+    if key == caller.key { return caller.recordName }
     if let name = memory.withLock({ $0.userNames[key] }) { return name }
     guard let user = try reader.user(key: key) else { return nil }
     memory.withLock { $0.userNames[key] = user.recordName }

@@ -53,7 +53,9 @@ public final class RunningServer: Sendable {
     }
     let limits = HTTPLimits()
     let listener = HTTPListener(
-      handler: RequestHandler(server: core, bodyBytes: limits.bodyBytes), limits: limits)
+      handler: RequestHandler(
+        server: core, bodyBytes: limits.bodyBytes,
+        log: { FileHandle.standardError.write(Data("cairn: \($0)\n".utf8)) }), limits: limits)
     try listener.start(socket)
     return RunningServer(url: "http://\(bound)", core: core, listener: listener, lock: lock)
   }

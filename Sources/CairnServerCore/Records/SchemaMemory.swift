@@ -41,7 +41,34 @@ struct SchemaMemory: Sendable {
     var hasYielded: Bool
   }
 
-  private var types: [String: [String: Known]] = [:]
+  /// The fields of one record type in the order in which they were learned. Records mostly have their fields in that
+  /// order, so a look-up tries the same place first and rarely hashes.
+  private struct TypeSchema {
+    private(set) var names: [String] = []
+    var known: [Known] = []
+    private var places: [String: Int] = [:]
+
+    func place(of name: String, near hint: Int) -> Int? {
+      if hint < names.count, names[hint] == name { return hint }
+      return places[name]
+    }
+
+    subscript(name: String) -> Known? {
+      get { places[name].map { known[$0] } }
+      set {
+        guard let newValue else { return }
+        if let place = places[name] {
+          known[place] = newValue
+        } else {
+          places[name] = names.count
+          names.append(name)
+          known.append(newValue)
+        }
+      }
+    }
+  }
+
+  private var types: [String: TypeSchema] = [:]
   /// Fields whose stored values may be of an earlier type, and the type under which they are answered.
   private(set) var yielded: YieldedTypes = [:]
   /// What changed since the memory was loaded or ``takeChanges()`` was called.
@@ -52,9 +79,9 @@ struct SchemaMemory: Sendable {
     self.isLocked = isLocked
     for field in stored {
       if field.field.isEmpty {
-        types[field.recordType, default: [:]] = types[field.recordType] ?? [:]
+        types[field.recordType] = types[field.recordType] ?? TypeSchema()
       } else if let kind = Kind(name: field.kind) {
-        types[field.recordType, default: [:]][field.field] = Known(
+        types[field.recordType, default: TypeSchema()][field.field] = Known(
           kind: kind, isFirm: field.isFirm, hasYielded: field.hasYielded)
         if field.hasYielded { yielded[field.recordType, default: [:]][field.field] = kind }
       }
@@ -73,15 +100,27 @@ struct SchemaMemory: Sendable {
   mutating func admit(_ fields: inout Fields, of recordType: String, untyped: [String]) throws(CloudError) {
     if types[recordType] == nil {
       guard !isLocked else { throw CloudError(.badRequest, "Unknown record type '\(recordType)' in a locked schema") }
-      types[recordType] = [:]
+      types[recordType] = TypeSchema()
       changes.append(StoredSchemaField(recordType: recordType, field: "", kind: "", isFirm: true, hasYielded: false))
     }
+    if untyped.isEmpty, isAsKnown(fields, of: recordType) { return }
     for i in fields.indices {
       guard let value = fields[i].value else { continue }
       let name = fields[i].name
       let isTyped = untyped.isEmpty || !untyped.contains(name)
       if let read = try admit(value, name, of: recordType, isTyped: isTyped) { fields.set(name, read) }
     }
+  }
+
+  /// Whether typed fields all have their firm types: the common case, in which nothing is learned or read anew.
+  private func isAsKnown(_ fields: Fields, of recordType: String) -> Bool {
+    guard let type = types[recordType] else { return false }
+    for i in fields.storage.indices {
+      guard let value = fields.storage[i].value else { continue }
+      guard let place = type.place(of: fields.storage[i].name, near: i) else { return false }
+      guard type.known[place].isFirm, type.known[place].kind == value.kind else { return false }
+    }
+    return true
   }
 
   /// The value under another type, or nil when it stays as it is.

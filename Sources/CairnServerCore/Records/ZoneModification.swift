@@ -6,7 +6,7 @@ import CairnRecords
 /// nothing.
 struct ZoneModification {
   /// One operation on its way.
-  struct Step {
+  final class Step {
     var index: Int
     var incoming: IncomingOperation
     var name: String
@@ -21,6 +21,12 @@ struct ZoneModification {
     /// A forced delete of what is not there.
     var isNothing = false
     var after: StoredRecord?
+
+    init(index: Int, incoming: IncomingOperation, name: String) {
+      self.index = index
+      self.incoming = incoming
+      self.name = name
+    }
 
     var kind: RecordOperation.Kind { incoming.operation.kind }
     var isSave: Bool { failure == nil && !kind.isDelete }
@@ -59,9 +65,9 @@ struct ZoneModification {
       guard names.insert(name).inserted else {
         throw CloudError(.badRequest, "Record '\(name)' occurs more than once in the request")
       }
-      var step = Step(index: index, incoming: incoming, name: name)
+      let step = Step(index: index, incoming: incoming, name: name)
       let before = schema
-      do { try judge(&step, &schema, reader) } catch let error as CloudError {
+      do { try judge(step, &schema, reader) } catch let error as CloudError {
         step.failure = error
         schema = before
       }
@@ -84,19 +90,19 @@ struct ZoneModification {
   }
 
   /// One cell of the table in web-services section 5.
-  private func judge(_ step: inout Step, _ schema: inout SchemaMemory, _ reader: any StorageReader) throws {
+  private func judge(_ step: Step, _ schema: inout SchemaMemory, _ reader: any StorageReader) throws {
     if let failure = step.incoming.failure { throw failure }
     guard CloudServer.isValidName(step.name) else {
       throw CloudError(.badRequest, "'\(step.name)' is no valid record name")
     }
     step.before = try reader.record(zone.key, named: step.name)
-    try judgePresence(&step)
+    try judgePresence(step)
     guard !step.kind.isDelete else { return }
     let record = step.incoming.operation.record
     step.type = try type(of: step)
     var fields = record.fields
     try schema.admit(&fields, of: step.type, untyped: step.incoming.untypedFields)
-    try merge(&fields, &step, schema.yielded)
+    try merge(&fields, step, schema.yielded)
     step.references = try references(fields, step)
     step.fields = fields
     let encoded = FieldBlob.encode(fields)
@@ -110,7 +116,7 @@ struct ZoneModification {
       hasReferences: !step.references.isEmpty, fields: encoded)
   }
 
-  private func judgePresence(_ step: inout Step) throws {
+  private func judgePresence(_ step: Step) throws {
     let tag = step.incoming.operation.record.changeTag
     guard let live = step.live else {
       switch step.kind {
@@ -150,7 +156,7 @@ struct ZoneModification {
   }
 
   /// Updates keep what the request leaves out; everything else starts from nothing. Nulls are not kept.
-  private func merge(_ fields: inout Fields, _ step: inout Step, _ yielded: YieldedTypes) throws {
+  private func merge(_ fields: inout Fields, _ step: Step, _ yielded: YieldedTypes) throws {
     step.parent = step.incoming.operation.record.parent
     switch step.kind {
     case .update, .forceUpdate:
@@ -197,17 +203,17 @@ struct ZoneModification {
 
   mutating func store(_ writer: any StorageWriter) throws {
     var last: Int64?
-    for i in steps.indices {
-      if steps[i].isSave, var after = steps[i].after {
+    for step in steps {
+      if step.isSave, var after = step.after {
         after.position = try writer.takePosition()
         last = after.position
-        try writer.put(after, in: zone.key, replacing: steps[i].before?.position)
-        if after.hasReferences || steps[i].before?.hasReferences == true {
-          try writer.setReferences(zone.key, source: after.name, steps[i].references)
+        try writer.put(after, in: zone.key, replacing: step.before?.position)
+        if after.hasReferences || step.before?.hasReferences == true {
+          try writer.setReferences(zone.key, source: after.name, step.references)
         }
-        steps[i].after = after
-      } else if steps[i].isDelete, let live = steps[i].live {
-        last = try bury(live, time: steps[i].incoming.operation.deleteTime, writer)
+        step.after = after
+      } else if step.isDelete, let live = step.live {
+        last = try bury(live, time: step.incoming.operation.deleteTime, writer)
       }
     }
     for row in cascade { last = try bury(row, time: nil, writer) }
@@ -240,12 +246,14 @@ struct ZoneModification {
       let recordID = RecordID(name: step.name, zone: id)
       if var failure = step.failure {
         if failure.code == .conflict, options.conflictRecords, let live = step.live {
-          failure.serverRecord = try server.record(live, in: id, keys: nil, types, reader)
+          failure.serverRecord = try server.record(live, in: id, keys: nil, types, caller, reader)
         }
         outcomes[step.index] = .failed(recordID, failure)
       } else if let after = step.after, var fields = step.fields {
-        if let keys { fields = Fields(uniqueFields: fields.storage.filter { keys.contains($0.name) }) }
-        outcomes[step.index] = .saved(try server.record(after, in: id, fields: fields, reader))
+        if let keys {
+          fields = keys.isEmpty ? Fields() : Fields(uniqueFields: fields.storage.filter { keys.contains($0.name) })
+        }
+        outcomes[step.index] = .saved(try server.record(after, in: id, fields: fields, caller, reader))
       } else {
         outcomes[step.index] = .deleted(recordID)
       }

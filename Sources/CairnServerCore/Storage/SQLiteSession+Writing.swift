@@ -99,18 +99,22 @@ extension SQLiteSession {
   // MARK: Records
 
   func put(_ record: StoredRecord, in zone: Int64, replacing previous: Int64?) throws {
-    let columns = """
-      name = ?3, type = ?4, created = ?5, created_by = ?6, modified = ?7, modified_by = ?8, died = ?9, parent = ?10,
-      has_references = ?11, fields = ?12
-      """
-    let statement = try connection.cached(
-      previous == nil
-        ? """
+    let statement =
+      try previous == nil
+      ? hot(.insertRecord) {
+        """
         INSERT INTO record (zone, position, name, type, created, created_by, modified, modified_by, died, parent,
           has_references, fields)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
         """
-        : "UPDATE record SET position = ?2, \(columns) WHERE zone = ?1 AND position = ?13")
+      }
+      : hot(.updateRecord) {
+        """
+        UPDATE record SET position = ?2, name = ?3, type = ?4, created = ?5, created_by = ?6, modified = ?7,
+          modified_by = ?8, died = ?9, parent = ?10, has_references = ?11, fields = ?12
+        WHERE zone = ?1 AND position = ?13
+        """
+      }
     try statement.bind(1, zone)
     try statement.bind(2, record.position)
     try statement.bind(3, record.name)

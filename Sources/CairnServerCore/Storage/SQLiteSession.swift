@@ -6,8 +6,31 @@ final class SQLiteSession: StorageWriter {
   let connection: Connection
   /// The newest position, as the transaction that is open sees it; only the writing session keeps it.
   var position: Int64?
+  /// The statements of the hot paths, by their place here: the connection's cache would hash their text each time.
+  private var kept: [Statement?] = Array(repeating: nil, count: HotStatement.allCases.count)
+
+  enum HotStatement: Int, CaseIterable {
+    case recordByName, insertRecord, updateRecord, savepoint, release
+  }
 
   init(_ connection: Connection) { self.connection = connection }
+
+  /// A statement that this session keeps compiled, reset and without bindings.
+  func hot(_ which: HotStatement, _ sql: () -> String) throws -> Statement {
+    if let statement = kept[which.rawValue] {
+      statement.reset()
+      return statement
+    }
+    let statement = try connection.prepare(sql())
+    kept[which.rawValue] = statement
+    return statement
+  }
+
+  /// Finalizes what the session keeps, before the schema or the whole content is replaced.
+  func forgetStatements() {
+    for i in kept.indices { kept[i] = nil }
+    connection.clearCache()
+  }
 
   // MARK: Store
 
@@ -99,7 +122,7 @@ final class SQLiteSession: StorageWriter {
     """
 
   func record(_ zone: Int64, named name: String) throws -> StoredRecord? {
-    let statement = try connection.cached("\(Self.recordColumns) WHERE zone = ? AND name = ?")
+    let statement = try hot(.recordByName) { "\(Self.recordColumns) WHERE zone = ? AND name = ?" }
     defer { statement.reset() }
     try statement.bind(1, zone)
     try statement.bind(2, name)

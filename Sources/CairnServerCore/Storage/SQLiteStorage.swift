@@ -24,7 +24,7 @@ public final class SQLiteStorage: Storage {
   /// Opens or creates a store. Its folder must exist.
   public convenience init(path: String) throws {
     let connection = try Connection(path: path, mode: .create)
-    try connection.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+    try connection.execute("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL")
     // FULL: what was answered as stored survives a power cut.
     try connection.execute(
       "PRAGMA synchronous = FULL; PRAGMA cache_size = -32000; PRAGMA journal_size_limit = 67108864")
@@ -97,10 +97,10 @@ extension SQLiteSession {
 
   private func run(_ job: WriteJob, isAlone: Bool) throws -> @Sendable () -> Void {
     let before = position
-    try connection.execute("SAVEPOINT job")
+    try hot(.savepoint) { "SAVEPOINT job" }.run()
     do {
       let report = try job.body(self)
-      try connection.execute("RELEASE job")
+      try hot(.release) { "RELEASE job" }.run()
       return report
     } catch {
       // An error that ended the whole transaction ends the other jobs too.
@@ -155,7 +155,7 @@ private final class LockedSession: @unchecked Sendable {
   func withConnection<Result>(_ body: (Connection) throws -> Result) rethrows -> Result {
     lock.lock()
     defer { lock.unlock() }
-    session.connection.clearCache()
+    session.forgetStatements()
     return try body(session.connection)
   }
 
