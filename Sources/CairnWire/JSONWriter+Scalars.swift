@@ -3,8 +3,11 @@ extension JSONWriter {
   public mutating func string(_ text: String) {
     separate()
     byte(UInt8(ascii: "\""))
-    var text = text
-    text.withUTF8 { escape($0) }
+    // Native strings are lent as they are; bridged ones, on Apple, are copied first.
+    if text.utf8.withContiguousStorageIfAvailable({ escape($0) }) == nil {
+      var copy = text
+      copy.withUTF8 { escape($0) }
+    }
     byte(UInt8(ascii: "\""))
   }
 
