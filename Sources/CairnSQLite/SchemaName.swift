@@ -7,8 +7,12 @@ public enum SQLName {
   }
 
   public static func equal(_ a: String, _ b: String) -> Bool {
-    a.utf8.elementsEqual(b.utf8) || folded(a).utf8.elementsEqual(folded(b).utf8)
+    guard a.utf8.count == b.utf8.count else { return false }
+    return zip(a.utf8, b.utf8).allSatisfy { folded($0) == folded($1) }
   }
+
+  @inline(__always)
+  private static func folded(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
   /// The name in double quotes, for use in a statement.
   public static func quoted(_ name: String) -> String { quote(name, "\"") }

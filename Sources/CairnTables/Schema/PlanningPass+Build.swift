@@ -109,7 +109,9 @@ extension PlanningPass {
   // MARK: Effects elsewhere
 
   private func keysReferring(to t: Int) -> [SchemaForeignKey] {
-    tables.flatMap(\.foreignKeys).filter { SQLName.equal($0.parentTable, tables[t].name) }
+    tables.indices.flatMap { child in
+      tables[child].foreignKeys.filter { SQLName.equal($0.parentTable, tables[t].name) }
+    }
   }
 
   private func isDeletedThrough(_ t: Int) -> Bool { keysReferring(to: t).contains { $0.onDelete.writes } }

@@ -37,6 +37,9 @@ struct PlanningPass {
   let matches: [TableMatch]
   let published: [PublishedTable]
   let refused: Set<Int>
+  /// Tables by folded name.
+  private let indices: [String: Int]
+  private let matchOf: [TableMatch?]
 
   var tables: [SchemaTable] { schema.tables }
   /// Whether each table is to be synced.
@@ -59,6 +62,16 @@ struct PlanningPass {
     self.matches = matches
     self.published = published
     self.refused = refused
+    let indices = Dictionary(
+      schema.tables.indices.map { (SQLName.folded(schema.tables[$0].name), $0) },
+      uniquingKeysWith: { first, _ in first })
+    self.indices = indices
+    var matchOf = [TableMatch?](repeating: nil, count: schema.tables.count)
+    for match in matches {
+      guard let name = match.table?.name, let t = indices[SQLName.folded(name)] else { continue }
+      matchOf[t] = match
+    }
+    self.matchOf = matchOf
     isSelected = Array(repeating: false, count: schema.tables.count)
     isMapped = isSelected
     keyParts = Array(repeating: [], count: schema.tables.count)
@@ -82,11 +95,9 @@ struct PlanningPass {
     newlyRefused.insert(t)
   }
 
-  func index(_ name: String) -> Int? { tables.firstIndex { SQLName.equal($0.name, name) } }
+  func index(_ name: String) -> Int? { indices[SQLName.folded(name)] }
 
-  func match(_ t: Int) -> TableMatch? {
-    matches.first { $0.table?.name == tables[t].name }
-  }
+  func match(_ t: Int) -> TableMatch? { matchOf[t] }
 
   func hasNaturalKeyOption(_ t: Int) -> Bool {
     options.naturalKeys.contains { SQLName.equal($0, tables[t].name) }

@@ -64,11 +64,12 @@ struct TableNames {
 }
 
 extension PlanningPass {
-  /// What the zone says of a table: by its wire name if that is fixed, else by its name.
+  /// What the zone says of a table: by its wire name if that is fixed, else by its name, else, if no table here has the
+  /// name that the zone knows, by the wire name that it would get: another device has renamed it.
   func publishedTable(_ t: Int) -> PublishedTable? {
     if let match = match(t) { return published.first { $0.wireName == match.remembered.wireName } }
     return published.first { SQLName.equal($0.name, tables[t].name) }
-      ?? published.first { $0.wireName == WireName.table(tables[t].name) }
+      ?? published.first { $0.wireName == WireName.table(tables[t].name) && index($0.name) == nil }
   }
 
   /// Refuses tables whose keys are of another kind in the zone.

@@ -183,6 +183,11 @@ struct SchemaCreatorTests {
     #expect(plan.wireName == "old")
     #expect(plan.columns.map(\.wireName) == ["id", "a_2", "a", "c"])
     #expect(plan.columns.map(\.fieldType) == [.string, .string, .int64, .string])
+    let both = try planning(
+      "CREATE TABLE notes(id TEXT PRIMARY KEY); CREATE TABLE old(id TEXT PRIMARY KEY)", published: [zone])
+    #expect(both.plans.map(\.wireName) == ["old", "old_2"])
+    let renamed = try planning("CREATE TABLE old(id TEXT PRIMARY KEY, b)", published: [zone])
+    #expect(renamed.plans[0].wireName == "old" && renamed.plans[0].columns[1].wireName == "a")
     let mapped = try planning("CREATE TABLE notes(id INTEGER PRIMARY KEY)", published: [zone])
     #expect(mapped.problems.map(\.code) == [.keyKindDiffers])
     #expect(mapped.problems[0].remedy == "use --natural-key notes")

@@ -78,6 +78,17 @@ struct ValueCodecTests {
     #expect(ValueCodec.decode(tagged: "at:00", asset: nil, plan) == nil)
   }
 
+  @Test("tables 1.5: normal forms are different values, in rows and on the wire")
+  func normalForms() throws {
+    let (composed, decomposed) = ("e\u{301}\u{323}", "e\u{323}\u{301}")
+    #expect(composed == decomposed && Array(composed.utf8) != Array(decomposed.utf8))
+    #expect(Value.text(composed) != Value.text(decomposed))
+    #expect(Value.real(0) != Value.real(-0.0) && Value.integer(1) != Value.real(1))
+    #expect(Set([Value.text(composed), .text(decomposed), .text(composed), .null, .blob([])]).count == 4)
+    let name = { RecordNameCodec.natural(table: "t", parts: [.value(.text($0))], collations: ["BINARY"]) }
+    #expect(name(composed) != name(decomposed))
+  }
+
   @Test("damaged tags are refused", arguments: ["", "i", "i:", "i:x", "r:12", "b:%", "z:1", "f:", "t:A"])
   func damaged(text: String) {
     #expect(ValueCodec.decode(tagged: text, asset: nil, column(.blob, .string)) == nil)
