@@ -79,7 +79,7 @@ let package = Package(
     tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
     tests("CairnEngineTests", ["CairnEngine", "CairnTesting"]),
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
-    tests("CairnServerTests", ["CairnServer", "CairnClient", "CairnTesting"]),
+    tests("CairnServerTests", ["CairnServer", "CairnClient", "CairnTesting", "ProcessSupport"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),

@@ -1,0 +1,94 @@
+import CairnWire
+import Foundation
+import ProcessSupport
+import Testing
+
+/// `cairn serve` and `cairn user` as programs.
+@Suite struct ProcessTests {
+  private func addUser(_ name: String, _ data: String) throws -> String {
+    let result = try Programs.runCairn(["user", "add", name, "--data", data, "--json"])
+    let json = try JSONValue(parsing: Array(result.output.utf8))
+    #expect(result.status == 0 && json["user"]?.string == name)
+    return try #require(json["token"]?.string)
+  }
+
+  private func serve(_ data: String) throws -> (RunningProcess, UInt16) {
+    let process = try RunningProcess(Programs.cairn(), ["serve", "--data", data, "--listen", "127.0.0.1:0"])
+    let url = try process.waitForLine("listening on ")
+    return (process, try #require(url.split(separator: ":").last.flatMap { UInt16($0) }))
+  }
+
+  private func post(_ connection: RawConnection, _ operation: String, _ token: String, _ body: String) throws -> String
+  {
+    try connection.send(
+      "POST /database/1/iCloud.test/production/private/\(operation)?ckWebAuthToken=\(token) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    )
+    return String(decoding: try connection.answer().body, as: UTF8.self)
+  }
+
+  @Test("kill -9 under load: the server comes up clean, and everything that was answered as stored is there")
+  func killed() throws {
+    let folder = try TemporaryFolder()
+    let data = folder.file("data")
+    let token = try addUser("anna", data)
+    var (process, port) = try serve(data)
+    let zone = #"{"operations":[{"operationType":"create","zone":{"zoneID":{"zoneName":"Z"}}}]}"#
+    _ = try post(try RawConnection(port: port), "zones/modify", token, zone)
+    var stored: Set<String> = []
+    for round in 0..<3 {
+      let connection = try RawConnection(port: port)
+      let limit = 20 + round * 17
+      for i in 0..<1_000 {
+        let name = "r\(round)-\(i)"
+        let body =
+          #"{"zoneID":{"zoneName":"Z"},"desiredKeys":[],"operations":[{"operationType":"create","record":{"recordName":"\#(name)","recordType":"Note"}}]}"#
+        guard let answer = try? post(connection, "records/modify", token, body) else { break }
+        if answer.contains("recordChangeTag") { stored.insert(name) }
+        // The request after this one may be under way when the signal comes.
+        if i == limit { process.signal(SIGKILL) }
+      }
+      #expect(try process.waitUntilExit().status != 0)
+      (process, port) = try serve(data)
+      let feed = try post(
+        try RawConnection(port: port), "changes/zone", token, #"{"zones":[{"zoneID":{"zoneName":"Z"}}]}"#)
+      for name in stored { #expect(feed.contains("\"\(name)\"")) }
+    }
+    #expect(stored.count > 100)
+    process.signal(SIGTERM)
+    #expect(try process.waitUntilExit().status == 0)
+    #expect(
+      try Programs.runSQL("PRAGMA integrity_check", in: data + "/cairn.db").output == "ok\n")
+  }
+
+  @Test("users: add, token, list, remove, and their errors")
+  func users() throws {
+    let folder = try TemporaryFolder()
+    let data = folder.file("data")
+    let first = try addUser("anna", data)
+    #expect(!first.hasPrefix("-"))
+    let again = try Programs.runCairn(["user", "add", "anna", "--data", data])
+    #expect(again.status == 1 && again.error.contains("cairn user token"))
+    let second = try Programs.runCairn(["user", "token", "anna", "--data", data, "--json"])
+    let token = try JSONValue(parsing: Array(second.output.utf8))["token"]?.string
+    #expect(token != nil && token != first)
+    #expect(try Programs.runCairn(["user", "list", "--data", data]).output == "anna\n")
+    #expect(try Programs.runCairn(["user", "remove", "anna", "--data", data]).status == 0)
+    #expect(try Programs.runCairn(["user", "remove", "anna", "--data", data]).status == 1)
+    let list = try Programs.runCairn(["user", "list", "--data", data, "--json"]).output
+    #expect(try JSONValue(parsing: Array(list.utf8)) == .object([JSONMember("users", .array([]))]))
+  }
+
+  @Test("starting where it cannot: one sentence on standard error, exit code 1 or 2")
+  func refusals() throws {
+    let folder = try TemporaryFolder()
+    let (running, port) = try serve(folder.file("a"))
+    let taken = try Programs.runCairn(["serve", "--data", folder.file("b"), "--listen", "127.0.0.1:\(port)"])
+    #expect(taken.status == 1 && taken.error.contains("--listen") && taken.output == "")
+    let locked = try Programs.runCairn(["serve", "--data", folder.file("a"), "--listen", "127.0.0.1:0"])
+    #expect(locked.status == 1 && locked.error.contains("another server"))
+    #expect(try Programs.runCairn(["serve", "--data", folder.file("c"), "--listen", "nowhere"]).status == 2)
+    #expect(locked.error.split(separator: "\n").count == 1)
+    running.signal(SIGINT)
+    #expect(try running.waitUntilExit().status == 0)
+  }
+}
