@@ -56,9 +56,12 @@ let package = Package(
     library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnWire", "CairnEngine"]),
 
     // L4
-    library("CairnClient", [
-      "CairnRecords", "CairnWire", "CairnEngine", .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
-    ]),
+    library(
+      "CairnClient",
+      [
+        "CairnRecords", "CairnWire", "CairnEngine",
+        .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
+      ]),
     library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd", "CCrypto"]),
     library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 
@@ -69,7 +72,8 @@ let package = Package(
     .executableTarget(
       name: "CairnCLI",
       dependencies: [
-        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient", .target(name: "CairnServer", condition: .when(traits: ["Server"])),
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient",
+        .target(name: "CairnServer", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
 

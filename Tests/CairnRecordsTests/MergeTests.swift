@@ -70,7 +70,8 @@ struct MergeTests {
     for _ in 0..<200 {
       let versions = (0..<6).map { _ in
         Version(
-          life: .random(in: 1...5, using: &random), cut: Bool.random(using: &random) ? .random(in: 1...4, using: &random) : nil,
+          life: .random(in: 1...5, using: &random),
+          cut: Bool.random(using: &random) ? .random(in: 1...4, using: &random) : nil,
           fields: Dictionary(
             uniqueKeysWithValues: ["a", "b", "c", "d"].map {
               ($0, StampedField(clock: .random(in: 1...6, using: &random), value: .random(in: 0...3, using: &random)))

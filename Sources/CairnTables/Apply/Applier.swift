@@ -151,7 +151,9 @@ final class Applier {
       retryAt: now + Inbox.Parking.delay(tries: tries))
     try file.inbox.put(
       Inbox.Entry(name: record.id.name, stage: .parked, record: record, parking: parking), table: plan)
-    if old == nil { try file.outcomes.add(.parked, table: plan?.name, record: record.id.name, "\(reason.rawValue): \(detail)") }
+    if old == nil {
+      try file.outcomes.add(.parked, table: plan?.name, record: record.id.name, "\(reason.rawValue): \(detail)")
+    }
   }
 
   /// Tries parked records whose missing record has come (tables M8), until none is left that can be applied.

@@ -106,7 +106,8 @@ struct DeletionApplier {
     try family.removeChildren(of: record, plan, row, at: clock)
     if case .other(let reason, let detail)? = try applier.writer.delete(plan, record.key) {
       // The row can't go: a user trigger or a table that is not synced refuses. It stays, and the record with it.
-      try file.outcomes.add(.error, table: plan.name, record: name, "could not be deleted: \(reason.rawValue): \(detail)")
+      try file.outcomes.add(
+        .error, table: plan.name, record: name, "could not be deleted: \(reason.rawValue): \(detail)")
       return try reassert(record, plan, life: max(clock, record.clocks.touch + 1))
     }
     try makeGone(record, plan, at: clock)

@@ -28,7 +28,8 @@ struct Eviction {
   ) throws {
     guard let row = try file.row(plan, record.key), let name = try file.names.name(of: record, plan) else { return }
     let whole = try RecordComposer(file).whole(record, plan, row: row, name: name)
-    for (child, childPlan) in try file.children(of: row, plan) where child.key != record.key || childPlan.number != plan.number {
+    for (child, childPlan) in try file.children(of: row, plan)
+    where child.key != record.key || childPlan.number != plan.number {
       try move(child, childPlan, .missingParent, "\(name) is parked", waitsFor: name)
     }
     if case .other(_, let problem)? = try applier.writer.delete(plan, record.key) { throw Stuck(detail: problem) }

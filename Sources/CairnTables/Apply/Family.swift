@@ -73,7 +73,9 @@ struct Family {
   func removeChildren(of record: RecordRow, _ plan: TablePlan, _ row: [Value], at clock: FieldClock) throws {
     for child in try children(of: row, plan, except: record) {
       // An earlier sibling may have taken it along.
-      guard let current = try file.records.find(child.plan.number, key: child.record.key), current.isAlive else { continue }
+      guard let current = try file.records.find(child.plan.number, key: child.record.key), current.isAlive else {
+        continue
+      }
       switch child.foreignKey.onDelete {
       case .cascade: try removeChild(child, current, at: clock)
       case .setNull, .setDefault: try detach(child, current, at: clock)

@@ -106,7 +106,9 @@ struct ParentCheck {
   }
 
   private func rowExists(_ plan: TablePlan, _ columns: [Int], _ values: [Value]) throws -> Bool {
-    if columns == plan.keyColumns { return try file.rowExists(plan, columns.count == 1 ? values[0] : packed(values, plan)) }
+    if columns == plan.keyColumns {
+      return try file.rowExists(plan, columns.count == 1 ? values[0] : packed(values, plan))
+    }
     let conditions = columns.enumerated().map { "\(SQLText.quoted(plan.columns[$1].name)) = ?\($0 + 1)" }
     let statement = try file.connection.cached(
       "SELECT 1 FROM main.\(SQLText.quoted(plan.name)) WHERE \(conditions.joined(separator: " AND ")) LIMIT 1")

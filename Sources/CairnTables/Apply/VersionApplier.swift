@@ -272,7 +272,8 @@ struct VersionApplier {
       }
       return .success(key)
     case .newMapped, .undecodable:
-      return .failure(KeyProblem(reason: .undecodable, detail: "its name does not fit the key of \(plan.name)", waitsFor: nil))
+      return .failure(
+        KeyProblem(reason: .undecodable, detail: "its name does not fit the key of \(plan.name)", waitsFor: nil))
     }
   }
 

@@ -27,7 +27,8 @@ struct CaptureTriggers {
         "rekey", "AFTER UPDATE OF \(keyNames)", when: "NOT (\(sameKeyBytes))",
         [append(.rekey, key("NEW") + masks("OLD") + key("OLD"))]),
       trigger("before", "BEFORE INSERT", when: nil, [candidate(except: nil)] + dangers(except: "NEW")),
-      trigger("rebefore", "BEFORE UPDATE OF \(keyNames)", when: "NOT (\(sameKey("OLD", "NEW")))", [candidate(except: "OLD")]),
+      trigger(
+        "rebefore", "BEFORE UPDATE OF \(keyNames)", when: "NOT (\(sameKey("OLD", "NEW")))", [candidate(except: "OLD")]),
     ]
     if !plan.uniqueIndexes.isEmpty {
       result.append(
@@ -159,6 +160,7 @@ enum SQLText {
   static func balanced(_ terms: [String], _ separator: String) -> String {
     if terms.count <= 4 { return terms.joined(separator: separator) }
     let middle = terms.count / 2
-    return "(\(balanced(Array(terms[..<middle]), separator)))\(separator)(\(balanced(Array(terms[middle...]), separator)))"
+    return
+      "(\(balanced(Array(terms[..<middle]), separator)))\(separator)(\(balanced(Array(terms[middle...]), separator)))"
   }
 }

@@ -70,7 +70,8 @@ struct FoldRules {
   }
 
   /// Each changed field gets max(logged time, its clock + 1) (tables F3).
-  private func edited(_ old: RecordRow, _ plan: TablePlan, _ changed: [String], at time: FieldClock) throws -> RecordRow {
+  private func edited(_ old: RecordRow, _ plan: TablePlan, _ changed: [String], at time: FieldClock) throws -> RecordRow
+  {
     var row = old
     var edits = false
     for name in changed {

@@ -47,7 +47,8 @@ struct CaptureInstaller {
         "SELECT name FROM main.sqlite_master WHERE type = ? AND name LIKE 'cairn\\_%' ESCAPE '\\' ORDER BY name",
         .text(type)
       ).compactMap(\.[0].text)
-      for name in names where type == "table" ? MetadataSchema.tableNames.contains(name) : CaptureTriggerName.tableNumber(name) != nil {
+      for name in names
+      where type == "table" ? MetadataSchema.tableNames.contains(name) : CaptureTriggerName.tableNumber(name) != nil {
         try connection.execute("DROP \(kind) main.\(SQLText.quoted(name))")
       }
     }

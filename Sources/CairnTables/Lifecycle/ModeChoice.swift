@@ -20,7 +20,8 @@ struct ModeChoice {
     case .create?:
       if !published.isEmpty || recordCount > 0 {
         throw TablesError.mode(
-          "the zone \(zone) already has tables of another file (\(recordText)): use --mode join to take them into this file, --mode merge to combine both, or another --zone")
+          "the zone \(zone) already has tables of another file (\(recordText)): use --mode join to take them into this file, --mode merge to combine both, or another --zone"
+        )
       }
       return .create
     case let mode?:
@@ -30,7 +31,8 @@ struct ModeChoice {
       let rows = try rowCount()
       if rows == 0 { return .join }
       throw TablesError.mode(
-        "this file has \(rows) rows and the zone \(zone) has \(recordText): choose --mode join (back this file up, then take the zone's rows), --mode merge (match and combine both), or --mode create with another --zone")
+        "this file has \(rows) rows and the zone \(zone) has \(recordText): choose --mode join (back this file up, then take the zone's rows), --mode merge (match and combine both), or --mode create with another --zone"
+      )
     }
   }
 

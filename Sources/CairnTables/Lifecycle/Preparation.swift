@@ -70,7 +70,10 @@ public struct Preparation {
     if !exists && options.mode != .join { throw TablesError.missingFile(options.path) }
     if exists, try isPrepared() { return try again() }
     // Looked at before the server is asked: a schema that can't be synced needs no server.
-    if exists { _ = try checkedPlan(DatabaseOpener.open(options.path, mode: .readWrite), published: [], joining: options.mode == .join) }
+    if exists {
+      _ = try checkedPlan(
+        DatabaseOpener.open(options.path, mode: .readWrite), published: [], joining: options.mode == .join)
+    }
     let user = try cloud.currentUser()
     for result in try cloud.createZones([zone]) { _ = try result.get() }
     let published = try fetchPublished()
@@ -185,11 +188,13 @@ public struct Preparation {
     let place = (try settings.get(.server) ?? "", try settings.get(.container) ?? "", try settings.get(.zone) ?? "")
     if place != (options.place.server, options.place.container, options.place.zone) {
       throw TablesError.mode(
-        "\(options.path) syncs with zone \(place.2) of \(place.1) on \(place.0): run cairn deinit \(options.path) first to sync it elsewhere")
+        "\(options.path) syncs with zone \(place.2) of \(place.1) on \(place.0): run cairn deinit \(options.path) first to sync it elsewhere"
+      )
     }
     if let owner = try settings.get(.user), owner != user {
       throw TablesError.mode(
-        "\(options.path) belongs to another user of this server (\(owner)): use a token of that user, or run cairn deinit \(options.path) first; its rows stay")
+        "\(options.path) belongs to another user of this server (\(owner)): use a token of that user, or run cairn deinit \(options.path) first; its rows stay"
+      )
     }
     try connection.transaction { try Selection(options: options.selection).store(settings) }
     let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)

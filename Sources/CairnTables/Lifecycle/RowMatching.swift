@@ -69,7 +69,8 @@ struct RowMatching {
     guard ambiguous.isEmpty else {
       let list = ambiguous.map { "\($0.1) in \($0.0)" }.joined(separator: ", ")
       throw TablesError.mode(
-        "rows here have the integer of another row in the zone (\(list)): say with --match-integers TABLE that they are the same rows, or with --new-integers TABLE that they are different ones")
+        "rows here have the integer of another row in the zone (\(list)): say with --match-integers TABLE that they are the same rows, or with --new-integers TABLE that they are different ones"
+      )
     }
   }
 

@@ -18,7 +18,8 @@ enum SchemaUpkeep {
     let published = try PublishedTables(settings).tables(in: zone)
     let plan = SchemaPlanner.plan(schema, options: options.options, remembered: before, published: published)
     let file = FileContext(
-      connection: connection, catalog: TableCatalog(plans: plan.plans, remembered: plan.remembered, suspended: plan.suspended),
+      connection: connection,
+      catalog: TableCatalog(plans: plan.plans, remembered: plan.remembered, suspended: plan.suspended),
       zone: zone, clock: time, randomness: randomness)
     let stale = TableMatch.reconcile(before, schema).filter { !$0.isCurrent }
     let new = plan.remembered.filter { table in !before.contains { $0.number == table.number } }
@@ -39,7 +40,8 @@ enum SchemaUpkeep {
     try Folder.fold(file)
     for match in stale {
       guard let table = file.catalog.plan(match.remembered.number) else {
-        try file.outcomes.add(.schema, table: match.remembered.name, "the table is gone or its key has changed: suspended")
+        try file.outcomes.add(
+          .schema, table: match.remembered.name, "the table is gone or its key has changed: suspended")
         continue
       }
       try SchemaChange(file, table, match).takeUp()

@@ -12,7 +12,9 @@ extension SyncedDatabase {
     if name == "decision" {
       return SyncCondition(
         name: name,
-        question: "the zone \(zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload")
+        question:
+          "the zone \(zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
+      )
     }
     if name == "ready" && !file.catalog.suspended.isEmpty { return SyncCondition(name: "schema") }
     return SyncCondition(name: name)

@@ -23,7 +23,9 @@ struct KeptFields: Hashable, Sendable {
   mutating func take(_ name: String, from other: KeptFields?) {
     guard let other else { return }
     if let text = other.tagged[name] { tagged[name] = text }
-    for key in [name, Self.assetMark + name] where other.fields.contains(name: key) { fields.set(key, other.fields[key]) }
+    for key in [name, Self.assetMark + name] where other.fields.contains(name: key) {
+      fields.set(key, other.fields[key])
+    }
   }
 
   /// What decides a tie between two kept values: their text on the wire, which is alike on every device.

@@ -49,7 +49,9 @@ struct OutcomeLog {
     let rows = try connection.rows(
       "SELECT time, kind, tbl, record, detail FROM cairn_outcome ORDER BY id DESC LIMIT ?", .integer(Int64(limit)))
     return rows.reversed().map { row in
-      Event(time: row[0].integer ?? 0, kind: row[1].text ?? "", table: row[2].text, record: row[3].text, detail: row[4].text ?? "")
+      Event(
+        time: row[0].integer ?? 0, kind: row[1].text ?? "", table: row[2].text, record: row[3].text,
+        detail: row[4].text ?? "")
     }
   }
 }

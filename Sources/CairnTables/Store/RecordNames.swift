@@ -64,7 +64,9 @@ struct RecordNames {
       guard let uuid = RecordNameCodec.uuid(name, table: plan.wireName) else { return nil }
       return try file.records.find(name: .blob(uuid))
     }
-    if case .key(let key) = try resolve(name, plan), let row = try file.records.find(plan.number, key: key) { return row }
+    if case .key(let key) = try resolve(name, plan), let row = try file.records.find(plan.number, key: key) {
+      return row
+    }
     return try file.records.find(name: .text(name))
   }
 

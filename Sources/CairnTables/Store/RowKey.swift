@@ -15,7 +15,9 @@ import CairnSQLite
 enum RowKey {
   /// The canonical key, or nil when a part is NULL: such a row has no record yet (tables 1.1).
   static func canonical(_ parts: [Value], _ plan: TablePlan) -> Value? {
-    if parts.count == 1 { return parts[0].isNull ? nil : canonical(parts[0], plan.columns[plan.keyColumns[0]].collation) }
+    if parts.count == 1 {
+      return parts[0].isNull ? nil : canonical(parts[0], plan.columns[plan.keyColumns[0]].collation)
+    }
     var packed: [UInt8] = []
     packed.reserveCapacity(parts.count * 8)
     for (i, part) in parts.enumerated() {
@@ -65,7 +67,9 @@ enum RowKey {
       var count = 0
       while count < 8, count == 0 ? integer != 0 : !fits(integer, count) { count += 1 }
       bytes.append(0x10 | UInt8(count))
-      for i in stride(from: count - 1, through: 0, by: -1) { bytes.append(UInt8(truncatingIfNeeded: integer >> (8 * i))) }
+      for i in stride(from: count - 1, through: 0, by: -1) {
+        bytes.append(UInt8(truncatingIfNeeded: integer >> (8 * i)))
+      }
     case .real(let real):
       bytes.append(0x20)
       for i in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: real.bitPattern >> i)) }

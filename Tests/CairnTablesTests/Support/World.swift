@@ -16,7 +16,8 @@ final class World {
   let server: InMemoryServer
   let user = "anna"
   var entriesPerRequest: Int
-  let place = SyncPlace(server: "http://world", container: "iCloud.cairn", environment: "production", zone: "cairn", user: "")
+  let place = SyncPlace(
+    server: "http://world", container: "iCloud.cairn", environment: "production", zone: "cairn", user: "")
   var zone: ZoneID { ZoneID(name: place.zone) }
   private(set) var devices: [Device] = []
 
@@ -75,7 +76,8 @@ final class World {
     var first: [String: [String]]?
     for device in devices {
       let status = try device.status()
-      #expect(status.pending == 0, "\(device.name) has pending changes: \(status.reasons)", sourceLocation: sourceLocation)
+      #expect(
+        status.pending == 0, "\(device.name) has pending changes: \(status.reasons)", sourceLocation: sourceLocation)
       let parkedRecords = try device.parked()
       #expect(parkedRecords.count == parked, "\(device.name): \(parkedRecords)", sourceLocation: sourceLocation)
       #expect(try device.scalar("PRAGMA integrity_check") == .text("ok"), sourceLocation: sourceLocation)
