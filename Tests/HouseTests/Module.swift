@@ -57,21 +57,19 @@ struct Module: Sendable {
 
 /// The dependencies that `Package.swift` declares, read from its text.
 enum PackageManifest {
-  /// Module to the targets that it depends on.
+  /// Module to the targets that it depends on: in each call that makes a target, the first name and the others.
   static let dependencies: [String: Set<String>] = {
-    var result: [String: Set<String>] = [:]
     let names = Set(Module.all.keys)
-    var current: String?
-    for line in SourceTree.text(of: "Package.swift").split(separator: "\n") {
-      let quoted = line.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
+    var text = SourceTree.text(of: "Package.swift")
+    for call in ["library(", "tests(", "executableTarget(", "systemLibrary("] {
+      text = text.replacing(call, with: "\u{1}")
+    }
+    var result: [String: Set<String>] = [:]
+    for section in text.split(separator: "\u{1}") {
+      let quoted = section.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
         .filter { $0.offset % 2 == 1 }.map { String($0.element) }
-      let startsTarget = line.contains("library(\"") || line.contains("tests(\"") || line.contains("name: \"")
-      if startsTarget, !line.contains(".target(name:"), !line.contains(".product("), !line.contains("targets: ["),
-        let first = quoted.first
-      {
-        current = first
-      }
-      if let current { result[current, default: []].formUnion(quoted.filter { names.contains($0) && $0 != current }) }
+      guard let target = quoted.first else { continue }
+      result[target, default: []].formUnion(quoted.dropFirst().filter { names.contains($0) && $0 != target })
     }
     return result
   }()
