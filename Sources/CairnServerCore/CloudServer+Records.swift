@@ -82,9 +82,11 @@ extension CloudServer {
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
     memory.withLock { $0.schemas[SchemaKey(scope)] = schema }
     var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
-    if let id = request.tokenZone, let zone = try? self.zone(id, caller, database, writer) {
+    if let id = request.tokenZone {
       // A missing zone has failed its operations already; there is no token to add then.
-      answer.token = caughtUp(zone)
+      do { answer.token = caughtUp(try zone(id, caller, database, writer)) } catch let error as CloudError
+        where error.code == .zoneNotFound
+      {}
     }
     return answer
   }

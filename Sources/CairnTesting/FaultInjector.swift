@@ -76,10 +76,13 @@ public final class FaultInjector: CloudDatabase {
 
   private let cloud: any CloudDatabase
   private let randomness: SeededRandomness
+  private let keepsLog: Bool
   private let state = Mutex(State())
 
-  public init(_ cloud: any CloudDatabase, seed: UInt64 = 0) {
+  /// - Parameter keepsLog: whether every request is kept for ``log``; long runs do without.
+  public init(_ cloud: any CloudDatabase, seed: UInt64 = 0, keepsLog: Bool = true) {
     self.cloud = cloud
+    self.keepsLog = keepsLog
     randomness = SeededRandomness(seed: seed)
   }
 
@@ -190,7 +193,7 @@ public final class FaultInjector: CloudDatabase {
   private func begin(_ call: Call) -> Fault? {
     let (fault, before) = state.withLock { state in
       let fault = nextFault(call, &state)
-      state.log.append(LoggedRequest(call: call, fault: fault))
+      if keepsLog { state.log.append(LoggedRequest(call: call, fault: fault)) }
       return (fault, state.before)
     }
     before?(call)
