@@ -22,15 +22,21 @@ enum SyncCommand: Command {
     try ClientSupport.run {
       let path = try arguments.required("DB")
       let isWatching = arguments.flag("watch")
-      let sync = try DatabaseSync(path: path, settings: isWatching ? .watchByPolling : SyncSettings()) { place in
+      let progress = isWatching ? nil : SyncProgress(context.output)
+      let settings = isWatching ? SyncSettings.watchByPolling : SyncSettings()
+      let sync = try DatabaseSync(path: path, settings: settings, observer: progress) { place in
         let token = try context.token(arguments, server: place.server, identity: place.user)
         return try ClientSupport.connect(place, token: token)
       }
       if isWatching { return try Watch(sync, scope(arguments), context).run() }
       let canceller = Canceller(sync)
+      // Without a total only the count is drawn; a file that can't be read fails in the sync itself.
+      progress?.pending = { [weak sync] in try? sync?.database.counters().pending }
+      defer { progress?.finish() }
       let report = try context.interruption.whileHandling({ canceller.cancel() }) {
         try sync.sync(SyncRequest(scope(arguments)))
       }
+      progress?.finish()
       let ending = SyncEnding(report)
       context.output.report(ending.json) { ending.text }
       if let error = ending.error { throw error }

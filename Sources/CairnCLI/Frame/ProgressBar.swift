@@ -3,7 +3,8 @@
 /// Used by one thread. Call ``finish()`` before other output.
 struct ProgressBar {
   private let output: Output
-  private let label: String
+  /// What the count counts.
+  var label: String
   /// Seconds from any fixed moment.
   private let clock: () -> Double
   private let start: Double
