@@ -2,17 +2,30 @@ import CairnClient
 import CairnEngine
 import CairnRecords
 import CairnTables
+import Synchronization
 
 /// Syncs one prepared database file with its server.
 ///
 /// Holds the file's lock while it lives, so that no second engine works on the file. Calls block; use it from a thread
 /// of its own, never from Swift's cooperative pool. Only ``cancel()`` may be called from elsewhere.
 public final class DatabaseSync {
-  public let database: SyncedDatabase
-  private let session: SyncSession
-  private let cloud: any CloudDatabase
+  public private(set) var database: SyncedDatabase
+  private var session: SyncSession
+  private var cloud: any CloudDatabase
+  private let path: String
+  private let settings: SyncSettings
   private let time: any TimeSource
+  private let randomness: any Randomness
+  private weak var observer: (any EngineObserver)?
+  private let connect: (SyncPlace) throws -> any CloudDatabase
   private let lock: FileLock
+  /// What another thread cancels: the client of the running call.
+  private let running = Mutex<Running>(Running())
+
+  private struct Running {
+    var cancel: (@Sendable () -> Void)?
+    var isCancelled = false
+  }
 
   /// - Parameters:
   ///   - connect: makes the client for the place that the file syncs with.
@@ -20,23 +33,60 @@ public final class DatabaseSync {
   public init(
     path: String, settings: SyncSettings = SyncSettings(), time: any TimeSource = SystemTime(),
     randomness: any Randomness = SystemRandomness(), observer: (any EngineObserver)? = nil,
-    connect: (SyncPlace) throws -> any CloudDatabase
+    connect: @escaping (SyncPlace) throws -> any CloudDatabase
   ) throws {
+    self.path = path
+    self.settings = settings
+    self.time = time
+    self.randomness = randomness
+    self.observer = observer
+    self.connect = connect
     let database = try SyncedDatabase(path: path, time: time, randomness: randomness)
     lock = try FileLock(database: path)
     self.database = database
-    self.time = time
-    let place = try database.place()
-    cloud = try connect(place)
-    session = SyncSession(
+    cloud = try connect(database.place())
+    session = try Self.session(database, cloud, settings, time, randomness, observer)
+    noteRunning()
+  }
+
+  private static func session(
+    _ database: SyncedDatabase, _ cloud: any CloudDatabase, _ settings: SyncSettings, _ time: any TimeSource,
+    _ randomness: any Randomness, _ observer: (any EngineObserver)?
+  ) throws -> SyncSession {
+    let user = try database.place().user
+    return SyncSession(
       cloud: cloud, store: database.store, categories: [database.category], zones: [database.zone], settings: settings,
-      expectedUser: place.user.isEmpty ? nil : place.user, time: time, randomness: randomness, observer: observer)
+      expectedUser: user.isEmpty ? nil : user, time: time, randomness: randomness, observer: observer)
+  }
+
+  /// Takes up what changed outside since the last call: the schema, the token, an answer of the user.
+  private func refresh() throws {
+    let needsToken = lastCondition == .signedOut
+    if try needsToken || database.schemaHasChanged() {
+      database = try SyncedDatabase(path: path, time: time, randomness: randomness)
+      if needsToken { cloud = try connect(database.place()) }
+      session = try Self.session(database, cloud, settings, time, randomness, observer)
+      noteRunning()
+    }
+    if let answer = try database.takeAnswer().flatMap(ZoneLossAnswer.init(rawValue:)) { try decide(answer) }
+  }
+
+  private var lastCondition: EngineCondition = .ready
+
+  private func noteRunning() {
+    let cloud = cloud
+    running.withLock { running in
+      running.cancel = { cloud.cancel() }
+      if running.isCancelled { cloud.cancel() }
+    }
   }
 
   /// Syncs until nothing more can be done now (tables section 7).
   public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncReport {
+    try refresh()
     database.category.resetCounts()
     let result = try session.sync(request)
+    lastCondition = result.condition
     let counts = database.category.counts
     let status = try database.counters()
     var report = SyncReport(counts: counts, result: result, parked: status.parked, pending: status.pending)
@@ -55,8 +105,10 @@ public final class DatabaseSync {
 
   /// Makes a running call end soon, and every later one fail. From any thread.
   public func cancel() {
-    session.cancelOperations()
-    cloud.cancel()
+    running.withLock { running in
+      running.isCancelled = true
+      running.cancel?()
+    }
   }
 }
 

@@ -3,7 +3,8 @@ enum CommandList {
   static let all: [any Command.Type] = clientCommands + serverCommands
 
   private static let clientCommands: [any Command.Type] = [
-    InitCommand.self, SyncCommand.self, StatusCommand.self, ParkedCommand.self, LogCommand.self, DeinitCommand.self,
+    InitCommand.self, SyncCommand.self, StatusCommand.self, ParkedCommand.self, LogCommand.self, DoctorCommand.self,
+    DeinitCommand.self, AlterCommand.self, DecideCommand.self,
   ]
 
   #if Server

@@ -12,6 +12,7 @@ final class Applier {
   /// Wall clock, ms since 1970.
   let now: Int64
   let writer: RowWriter
+  private let takesEchoes: Bool
   var counts = ApplyCounts()
   /// Versions of the set that are not applied yet, by record name.
   private var waiting: [String: FetchedVersion] = [:]
@@ -21,9 +22,11 @@ final class Applier {
   /// Values of rows of the set that were cleared so that others could take them, by record name and column.
   var cleared: [String: [Int: Value]] = [:]
 
-  init(_ file: FileContext, now: Int64) {
+  /// - Parameter takesEchoes: whether a version that is known already is applied all the same, for repairs.
+  init(_ file: FileContext, now: Int64, takesEchoes: Bool = false) {
     self.file = file
     self.now = now
+    self.takesEchoes = takesEchoes
     writer = RowWriter(file: file)
     assigned = KeyAssignment(file)
   }
@@ -68,7 +71,7 @@ final class Applier {
       return nil
     case .success(let version):
       // The version that is here already: an echo.
-      if let tag = record.changeTag, try file.names.record(named: record.id.name, plan)?.tag == tag {
+      if !takesEchoes, let tag = record.changeTag, try file.names.record(named: record.id.name, plan)?.tag == tag {
         return try file.inbox.find(record.id.name) == nil ? nil : version
       }
       return version

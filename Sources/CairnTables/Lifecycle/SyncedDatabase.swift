@@ -8,7 +8,7 @@ import CairnSQLite
 /// taken note of (tables T26–T30). Confined to one thread.
 public final class SyncedDatabase {
   public let path: String
-  public private(set) var category: TablesCategory
+  public let category: TablesCategory
   public let store: any EngineStore
   let file: FileContext
 
@@ -25,6 +25,7 @@ public final class SyncedDatabase {
         throw TablesError.newerVersion(path: path, file: version, library: MetadataSchema.version)
       }
       file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+      file.openedSchemaVersion = try file.schemaVersion()
     } catch let error as TablesError {
       throw error
     } catch let error as SQLiteError {

@@ -25,4 +25,19 @@ extension SyncedDatabase {
     guard try file.settings.get(.condition) ?? "ready" != name else { return }
     try file.transaction { try file.settings.set(.condition, name == "ready" ? nil : name) }
   }
+
+  /// Leaves the user's answer for the engine, which may be another process.
+  public func leaveAnswer(_ answer: String) throws {
+    try file.transaction { try file.settings.set(.answer, answer) }
+  }
+
+  /// The answer that was left; it is taken away.
+  public func takeAnswer() throws -> String? {
+    guard let answer = try file.settings.get(.answer) else { return nil }
+    try file.transaction { try file.settings.set(.answer, nil) }
+    return answer
+  }
+
+  /// Whether another program has changed the schema since this database was opened: then it must be opened again.
+  public func schemaHasChanged() throws -> Bool { try file.schemaVersion() != file.openedSchemaVersion }
 }

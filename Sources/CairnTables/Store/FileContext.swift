@@ -17,6 +17,8 @@ final class FileContext {
   var codecs: [Int: RecordBodyCodec] = [:]
   /// What SQLite does with triggers on this connection.
   var triggersEnabled = true
+  /// The schema version that the catalog was made for.
+  var openedSchemaVersion: Int64 = 0
   let zone: ZoneID
   let clock: any TimeSource
   let randomness: any Randomness
@@ -34,6 +36,11 @@ final class FileContext {
     outcomes = OutcomeLog(connection, clock)
     settings = FileSettings(connection)
     published = PublishedTables(settings)
+  }
+
+  /// SQLite's counter of schema changes.
+  func schemaVersion() throws -> Int64 {
+    try connection.scalar("PRAGMA schema_version")?.integer ?? 0
   }
 
   /// Runs `body` in one short write transaction; counts are flushed before it commits.

@@ -12,6 +12,8 @@ struct FileSettings {
     case lastSync
     /// How the last sync ended, unless `ready`.
     case condition
+    /// An answer of the user that no engine has taken yet.
+    case answer
   }
 
   private let connection: Connection

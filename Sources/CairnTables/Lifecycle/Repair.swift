@@ -1,0 +1,95 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+
+/// Puts right what the doctor found (tables T29–T31).
+struct Repair {
+  let file: FileContext
+
+  /// Repairs what can be repaired. Rows that are missing are looked up on the server; without one they stay missing.
+  ///
+  /// - Parameter cloud: nil when the server can't be asked.
+  func run(_ findings: [Finding], cloud: (any CloudDatabase)?) throws -> [Finding] {
+    try findings.map { finding in
+      guard let plan = file.catalog.plans.first(where: { $0.name == finding.table }) else { return finding }
+      var repaired = finding
+      repaired.isRepaired = try repair(finding.kind, plan, cloud)
+      if repaired.isRepaired { try file.outcomes.add(.repaired, table: plan.name, finding.text) }
+      return repaired
+    }
+  }
+
+  private func repair(_ kind: Finding.Kind, _ plan: TablePlan, _ cloud: (any CloudDatabase)?) throws -> Bool {
+    switch kind {
+    case .missingTriggers:
+      try file.transaction {
+        try CaptureInstaller(connection: file.connection).install([plan], file.catalog.remembered)
+      }
+      return true
+    case .rowsWithoutRecord:
+      try RowTakeUp(file: file, clock: file.clock.wallClock).run(plan)
+      return true
+    case .missingRows:
+      guard let cloud else { return false }
+      return try bringBack(plan, cloud)
+    case .wrongCount:
+      try file.transaction { try recount(plan) }
+      return true
+    case .damagedFile, .suspendedTable, .refusedTable, .brokenForeignKeys:
+      return false
+    }
+  }
+
+  private func recount(_ plan: TablePlan) throws {
+    try file.connection.run(
+      """
+      UPDATE cairn_table SET live = (SELECT count(*) FROM cairn_record WHERE tbl = ?1 AND deleted IS NULL)
+      WHERE number = ?1
+      """, .integer(Int64(plan.number)))
+  }
+
+  /// Asks the server for the records of missing rows and applies them. Returns whether none is missing any more.
+  private func bringBack(_ plan: TablePlan, _ cloud: any CloudDatabase) throws -> Bool {
+    let names = try Doctor(file: file).missingRows(plan).compactMap { try file.names.name(of: $0, plan) }
+    for start in stride(from: 0, to: names.count, by: cloud.limits.entriesPerRequest) {
+      let part = Array(names[start..<min(start + cloud.limits.entriesPerRequest, names.count)])
+      let records = try cloud.lookup(in: file.zone, names: part).compactMap { try? $0.get() }
+      try file.transaction {
+        try Folder.fold(file)
+        try Applier(file, now: file.clock.wallClock, takesEchoes: true).apply(records, [])
+      }
+    }
+    return try Doctor(file: file).missingRows(plan).isEmpty
+  }
+
+  /// Records whose rows are missing become deletes, sent everywhere (tables T31, `deleteMissing`).
+  func deleteMissing() throws -> Int {
+    try file.transaction {
+      var count = 0
+      let rules = FoldRules(file, rekeys: RekeyedParents())
+      for plan in file.catalog.plans {
+        for record in try Doctor(file: file).missingRows(plan) {
+          try rules.delete(plan, record, at: file.clock.wallClock)
+          count += 1
+        }
+      }
+      return count
+    }
+  }
+}
+
+extension SyncedDatabase {
+  /// Checks the file (see ``Finding``). Reads every synced table.
+  public func examine() throws -> [Finding] {
+    try Folder.fold(file)
+    return try Doctor(file: file).examine()
+  }
+
+  /// Repairs what was found, and says what is repaired.
+  public func repair(_ findings: [Finding], cloud: (any CloudDatabase)?) throws -> [Finding] {
+    try Repair(file: file).run(findings, cloud: cloud)
+  }
+
+  /// Deletes everywhere the records whose rows were removed while capture was off. Returns their number.
+  public func deleteMissing() throws -> Int { try Repair(file: file).deleteMissing() }
+}
