@@ -16,9 +16,14 @@ struct ModeChoice {
 
   func choose() throws -> Preparation.Mode {
     let zone = preparation.options.place.zone
+    if preparation.options.mode == .join || preparation.options.mode == .merge {
+      return preparation.options.mode ?? .join
+    }
+    let count = try countRecords()
+    let recordText = Self.text(count)
     switch preparation.options.mode {
     case .create?:
-      if !published.isEmpty || recordCount > 0 {
+      if !published.isEmpty || count > 0 {
         throw TablesError.mode(
           "the zone \(zone) already has tables of another file (\(recordText)): use --mode join to take them into this file, --mode merge to combine both, or another --zone"
         )
@@ -27,7 +32,7 @@ struct ModeChoice {
     case let mode?:
       return mode
     case nil:
-      if published.isEmpty && recordCount == 0 { return .create }
+      if published.isEmpty && count == 0 { return .create }
       let rows = try rowCount()
       if rows == 0 { return .join }
       throw TablesError.mode(
@@ -36,19 +41,19 @@ struct ModeChoice {
     }
   }
 
-  private var recordText: String { recordCount == 1 ? "1 record" : "\(recordCount) records" }
+  private static func text(_ count: Int) -> String { count == 1 ? "1 record" : "\(count) records" }
 
-  /// Records of tables in the zone, those of other categories not counted; 0 when the zone can't be read.
-  private var recordCount: Int {
+  /// Records of tables in the zone, those of other categories not counted.
+  private func countRecords() throws -> Int {
     var names: Set<String> = []
     var token: ChangeToken?
-    while let page = try? preparation.cloud.zoneChanges(in: preparation.zone, since: token) {
+    while true {
+      let page = try preparation.cloud.zoneChanges(in: preparation.zone, since: token)
       for record in page.records where record.fields.contains(name: RecordField.clocks) { names.insert(record.id.name) }
       for deletion in page.deletions { names.remove(deletion.id.name) }
-      guard page.moreComing else { break }
+      guard page.moreComing else { return names.count }
       token = page.token
     }
-    return names.count
   }
 
   private func rowCount() throws -> Int64 {

@@ -93,9 +93,7 @@ public struct Preparation {
     _ connection: Connection, published: [PublishedTable], joining: Bool
   ) throws -> PlanningResult {
     let schema = try DatabaseSchema.read(from: connection)
-    var selection = options.selection
-    selection.ownTables = MetadataSchema.tableNames.sorted()
-    let plan = SchemaPlanner.plan(schema, options: selection, remembered: [], published: published)
+    let plan = SchemaPlanner.plan(schema, options: options.selection, remembered: [], published: published)
     // A table that is named and not here may still come from the zone.
     if !plan.usageErrors.isEmpty && !joining { throw TablesError.usage(plan.usageErrors) }
     if !plan.problems.isEmpty { throw TablesError.schema(plan.problems) }

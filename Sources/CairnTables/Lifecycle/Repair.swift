@@ -53,13 +53,22 @@ struct Repair {
     let names = try Doctor(file: file).missingRows(plan).compactMap { try file.names.name(of: $0, plan) }
     for start in stride(from: 0, to: names.count, by: cloud.limits.entriesPerRequest) {
       let part = Array(names[start..<min(start + cloud.limits.entriesPerRequest, names.count)])
-      let records = try cloud.lookup(in: file.zone, names: part).compactMap { try? $0.get() }
+      let records = try cloud.lookup(in: file.zone, names: part).compactMap(Self.found)
       try file.transaction {
         try Folder.fold(file)
         try Applier(file, now: file.clock.wallClock, takesEchoes: true).apply(records, [])
       }
     }
     return try Doctor(file: file).missingRows(plan).isEmpty
+  }
+
+  /// The record of an answer; nil for one that is gone from the server too.
+  private static func found(_ result: Result<Record, CloudError>) throws -> Record? {
+    switch result {
+    case .success(let record): return record
+    case .failure(let error) where error.code == .notFound: return nil
+    case .failure(let error): throw error
+    }
   }
 
   /// Records whose rows are missing become deletes, sent everywhere (tables T31, `deleteMissing`).

@@ -100,7 +100,7 @@ final class Device {
 
   func open() throws -> DatabaseSync {
     if let engine { return engine }
-    let opened = try DatabaseSync(path: path, time: time, randomness: randomness) { _ in cloud }
+    let opened = try DatabaseSync(path: path, time: time, randomness: randomness) { [cloud] _ in cloud }
     engine = opened
     return opened
   }
