@@ -20,11 +20,14 @@ public final class TablesCategory: RecordCategory {
 
   public func resetCounts() { counts = TablesCounts() }
 
-  /// Records of tables have lower-case types; those of other categories contain an upper-case letter (tables 1.3).
+  /// Whether records of this type are rows or schemas of tables: other categories' types contain an upper-case letter
+  /// (tables 1.3).
+  static func isType(_ type: String) -> Bool { !type.utf8.contains { (65...90).contains($0) } && type != "users" }
+
   /// A deletion without type is told by its name's prefix.
   public func claims(type: String?, name: String, in zone: ZoneID) -> Bool {
     guard zone == file.zone else { return false }
-    if let type { return !type.utf8.contains { (65...90).contains($0) } && type != "users" }
+    if let type { return Self.isType(type) }
     return name.utf8.contains(UInt8(ascii: ":"))
   }
 

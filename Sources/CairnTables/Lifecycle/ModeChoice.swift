@@ -49,7 +49,9 @@ struct ModeChoice {
     var token: ChangeToken?
     while true {
       let page = try preparation.cloud.zoneChanges(in: preparation.zone, since: token)
-      for record in page.records where record.fields.contains(name: RecordField.clocks) { names.insert(record.id.name) }
+      for record in page.records where TablesCategory.isType(record.type) && record.type != PublishedTable.recordType {
+        names.insert(record.id.name)
+      }
       for deletion in page.deletions { names.remove(deletion.id.name) }
       guard page.moreComing else { return names.count }
       token = page.token
