@@ -63,7 +63,8 @@ public final class TablesCategory: RecordCategory {
     if try file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil { return true }
     return try file.connection.scalar(
       """
-      SELECT 1 FROM cairn_record WHERE pending > 0 AND (reason IS NULL OR (retry IS NOT NULL AND retry <= ?)) LIMIT 1
+      SELECT 1 FROM cairn_record WHERE pending > 0 AND (reason IS NULL OR reason = 'offline' OR retry IS NOT NULL)
+        AND coalesce(retry, 0) <= ? LIMIT 1
       """, .integer(now)) != nil
   }
 

@@ -60,6 +60,11 @@ struct BatchBuilder {
     }
   }
 
+  /// Whether the record has had its turn: refused at this revision, or waiting for the rest of the call.
+  private func isHeldBack(_ name: String, _ record: RecordRow) -> Bool {
+    refused[name] == record.revision || request.excluded[name] != nil
+  }
+
   // MARK: Saves
 
   /// Returns whether the record travels in this batch.
@@ -75,7 +80,7 @@ struct BatchBuilder {
 
   private func isDue(_ record: RecordRow) -> Bool {
     switch record.reason {
-    case nil, .unsent, .offline: true
+    case nil, .unsent, .offline: request.isManual || (record.retryAt ?? 0) <= request.now
     case .throttled: (record.retryAt ?? 0) <= request.now
     case .quota, .internal: request.isManual || (record.retryAt ?? 0) <= request.now
     case .rejected, .tooLarge, .permission, .missingParent: request.isManual
@@ -120,7 +125,7 @@ struct BatchBuilder {
       try postpone(record, .missingParent)
       return false
     }
-    if refused[name] == record.revision { return false }
+    if isHeldBack(name, record) { return false }
     do {
       let operation = try RecordComposer(file).save(record, plan, row: row, name: name)
       return try add(operation, record, name)
@@ -132,7 +137,7 @@ struct BatchBuilder {
 
   /// A row that was put aside is saved all the same, from its parked version (tables M10).
   private mutating func composeParked(_ record: RecordRow, _ plan: TablePlan, _ name: String) throws -> Bool {
-    guard refused[name] != record.revision, let parked = try file.inbox.find(name)?.record else { return false }
+    guard !isHeldBack(name, record), let parked = try file.inbox.find(name)?.record else { return false }
     var outgoing = parked
     outgoing.changeTag = record.tag
     return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, name)
@@ -141,9 +146,7 @@ struct BatchBuilder {
   // MARK: Deletes
 
   private mutating func takeDelete(_ record: RecordRow, _ plan: TablePlan) throws {
-    guard isDue(record), let name = try file.names.name(of: record, plan), refused[name] != record.revision else {
-      return
-    }
+    guard isDue(record), let name = try file.names.name(of: record, plan), !isHeldBack(name, record) else { return }
     let stub = Record(id: RecordID(name: name, zone: file.zone), type: plan.wireName, changeTag: record.tag)
     _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, name)
   }
