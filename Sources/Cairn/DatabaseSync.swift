@@ -27,6 +27,12 @@ public final class DatabaseSync {
     var isCancelled = false
   }
 
+  /// The file's ``SyncedDatabase/dataVersion()`` when the last sync began: what other programs commit from then on makes
+  /// another one. The engine's own commits don't count.
+  public private(set) var versionAtSync: Int64 = -1
+  /// The failure that the file's log told of last.
+  private var lastFailure: (text: String, time: Int64)?
+
   /// - Parameters:
   ///   - connect: makes the client for the place that the file syncs with.
   /// - Throws: ``TablesError`` for the file, ``FileLock/Held`` when another engine has it, and what `connect` throws.
@@ -84,6 +90,8 @@ public final class DatabaseSync {
   /// Syncs until nothing more can be done now (tables section 7).
   public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncReport {
     try refresh()
+    // Not before: a file that was opened anew counts from another number.
+    versionAtSync = try database.dataVersion()
     database.category.resetCounts()
     let result = try session.sync(request)
     lastCondition = result.condition
@@ -92,10 +100,31 @@ public final class DatabaseSync {
     var report = SyncReport(counts: counts, result: result, parked: status.parked, pending: status.pending)
     report.waiting = status.waiting
     report.hasSuspendedTables = status.hasSuspendedTables
-    if result.failure == nil && report.quiet { try database.noteGoodSync(at: time.wallClock) }
-    try database.noteCondition(report.state)
-    try database.noteSync(counts, failure: result.failure.map(SyncReport.describe))
+    try note(report, request)
     return report
+  }
+
+  /// Keeps what commands that read tell of the sync. A watch polls every second: what a scheduled sync without work
+  /// finds is written once a minute, and when it changes.
+  private func note(_ report: SyncReport, _ request: SyncRequest) throws {
+    let now = time.wallClock
+    let isPoll = !request.isManual && report.counts == TablesCounts()
+    if report.quiet { try database.noteGoodSync(at: now, isPoll: isPoll) }
+    try database.noteCondition(report.state)
+    var failure = report.result.failure.map(SyncReport.describe)
+    if isPoll, !isNew(report.result.failure, at: now) { failure = nil }
+    if let failure { lastFailure = (failure, now) }
+    try database.noteSync(report.counts, failure: failure)
+  }
+
+  /// Whether the log should tell of a failure that a poll met: not that it still waits, nor the same every second.
+  private func isNew(_ failure: SyncFailure?, at now: Int64) -> Bool {
+    switch failure {
+    case nil, .backingOff, .rateLimited: return false
+    case let failure?:
+      guard let last = lastFailure, last.text == SyncReport.describe(failure) else { return true }
+      return !(0..<60_000).contains(now - last.time)
+    }
   }
 
   /// Answers the question that a lost zone raised (tables L11).

@@ -120,7 +120,9 @@ public final class TablesCategory: RecordCategory {
   private static let sealedChunk = 500
 
   public func applySealed(in zone: ZoneID, now: Int64) throws -> Bool {
-    try file.transaction {
+    // Asked at the start of every sync: one without work takes no write lock.
+    guard try file.inbox.has(.sealed) else { return false }
+    return try file.transaction {
       try Folder.fold(file)
       let entries = try file.inbox.sealed(limit: Self.sealedChunk)
       for entry in entries { try file.inbox.remove(entry.name) }

@@ -50,8 +50,8 @@ final class Watch {
   }
 
   private func round(_ last: inout SyncRound) throws {
-    last.version = try sync.database.dataVersion()
     let report = try sync.sync(SyncRequest(scope, isManual: false))
+    last.version = sync.versionAtSync
     last.ended = Self.uptime()
     last.retryAt = report.result.nextRetry
     tell(report)

@@ -52,7 +52,13 @@ public final class SyncedDatabase {
   public func dataVersion() throws(SQLiteError) -> Int64 { try file.connection.dataVersion() }
 
   /// Notes that a sync did everything that it could (tables section 7, `lastSync`).
-  public func noteGoodSync(at now: Int64) throws {
+  ///
+  /// - Parameter isPoll: nobody asked for the sync and it found nothing to do: noted once a minute, so that watching a
+  ///   quiet file does not write to it.
+  public func noteGoodSync(at now: Int64, isPoll: Bool = false) throws {
+    if isPoll, let last = try file.settings.get(.lastSync).flatMap({ Int64($0) }), (0..<60_000).contains(now - last) {
+      return
+    }
     try file.transaction { try file.settings.set(.lastSync, String(now)) }
   }
 }

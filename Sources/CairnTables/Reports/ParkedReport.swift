@@ -44,6 +44,8 @@ extension SyncedDatabase {
 
   /// Notes what a finished sync did, for `cairn log`.
   public func noteSync(_ counts: TablesCounts, failure: String?) throws {
+    // Taking the write lock for nothing would hold up other programs.
+    guard failure != nil || counts != TablesCounts() else { return }
     try file.transaction {
       if let failure { try file.outcomes.add(.error, failure) }
       guard counts != TablesCounts() else { return }
