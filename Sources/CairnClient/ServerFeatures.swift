@@ -21,7 +21,7 @@ struct ServerFeatures: Hashable, Sendable {
   }
 
   /// What the client asks for where it is offered.
-  private static let wanted = ["conflict-record", "tombstone-type", "tombstone-time", "expired-code"]
+  private static let wanted = ["conflict-record", "tombstone-type", "tombstone-time", "expired-code", "feed-position"]
 
   /// The value of the query parameter `cairn`; nil where nothing is to be asked for.
   var request: String? {

@@ -185,15 +185,22 @@ public final class WebServicesDatabase: CloudDatabase {
   public func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> [OperationOutcome] {
-    guard !operations.isEmpty else { return [] }
+    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
+  }
+
+  public func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
+    guard !operations.isEmpty else { return ModifyReport([]) }
     var style = WireStyle.client
     style.tombstoneTime = try features().reportsDeletionTimes
     let body = Self.encode(capacity: operations.count * 1024) {
       ModifyRequest.encode(zone: zone, operations, atomic: atomic, style: style, into: &$0)
     }
-    return try call("records/modify", body: body) { (body) throws(WireError) in
+    let answer = try call("records/modify", body: body) { (body) throws(WireError) in
       try ModifyAnswer.decode(body, to: operations)
     }
+    return ModifyReport(answer.outcomes, position: answer.position)
   }
 
   public func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {

@@ -23,6 +23,11 @@ public protocol CloudDatabase: AnyObject, Sendable {
   /// One outcome per operation, in the order of `operations`.
   func modify(in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool) throws(CloudError) -> [OperationOutcome]
 
+  /// The same, and where the zone's feed stood before and after, on servers that tell. Default: does not tell.
+  func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport
+
   /// One result per name, in the order of `names`.
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>]
 
@@ -42,6 +47,25 @@ extension CloudDatabase {
     var page = try zoneChanges(in: zone, since: token)
     page.records.removeAll { !types.contains($0.type) }
     return page
+  }
+
+  public func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
+    ModifyReport(try modify(in: zone, operations, atomic: atomic))
+  }
+}
+
+/// What became of a modify request.
+public struct ModifyReport: Hashable, Sendable {
+  /// One per operation, in their order.
+  public var outcomes: [OperationOutcome]
+  /// Between its tokens lies nothing but what the operations name. Nil where the server does not tell.
+  public var position: FeedStep?
+
+  public init(_ outcomes: [OperationOutcome], position: FeedStep? = nil) {
+    self.outcomes = outcomes
+    self.position = position
   }
 }
 

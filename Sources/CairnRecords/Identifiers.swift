@@ -43,6 +43,20 @@ public struct ChangeTag: Hashable, Sendable, CustomStringConvertible {
   public var description: String { rawValue }
 }
 
+/// Two positions of a zone's feed between which nothing lies but the changes of one modification (web-services section
+/// 15, `feed-position`).
+public struct FeedStep: Hashable, Sendable {
+  /// What a reader who had read everything held before the modification was stored.
+  public var before: ChangeToken
+  /// What takes its place; equal to it where nothing was stored.
+  public var after: ChangeToken
+
+  public init(before: ChangeToken, after: ChangeToken) {
+    self.before = before
+    self.after = after
+  }
+}
+
 /// The server's opaque mark of a position in a change feed.
 public struct ChangeToken: Hashable, Sendable, CustomStringConvertible {
   public var rawValue: String

@@ -9,6 +9,7 @@ struct Features: Hashable, Sendable {
   var allTombstones = false
   var expiredCode = false
   var zoneToken = false
+  var feedPosition = false
   var page: Int?
 
   /// Reads the query parameter `cairn`, a comma list. Unknown names are ignored.
@@ -22,6 +23,7 @@ struct Features: Hashable, Sendable {
       case "tombstone-all": allTombstones = true
       case "expired-code": expiredCode = true
       case "zone-token": zoneToken = true
+      case "feed-position": feedPosition = true
       default: if name.hasPrefix("page=") { page = Int(name.dropFirst(5)) }
       }
     }
@@ -30,7 +32,7 @@ struct Features: Hashable, Sendable {
   /// The value of the header `X-Cairn-Features`.
   static func announcement(_ settings: ServerSettings) -> String {
     "conflict-record,tombstone-type,tombstone-time,tombstone-all,expired-code,zone-token,"
-      + "page=\(settings.announcedMaximum),gzip"
+      + "feed-position,page=\(settings.announcedMaximum),gzip"
   }
 
   var options: RequestOptions {

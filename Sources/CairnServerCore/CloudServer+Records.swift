@@ -66,6 +66,7 @@ extension CloudServer {
     try pruneIfDue(now, writer)
     var schema = try schema(scope, writer)
     var outcomes = [OperationOutcome?](repeating: nil, count: request.operations.count)
+    var position = try request.positionZone.flatMap { try feedPosition($0, caller, database, writer) }
     for (zoneID, indices) in CloudServer.groups(request.operations) {
       let zone: StoredZone
       do { zone = try self.zone(zoneID, caller, database, writer) } catch let error as CloudError {
@@ -77,6 +78,7 @@ extension CloudServer {
         isAtomic: request.atomic && zone.name != CloudServer.defaultZoneName)
       try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
       try work.store(writer)
+      position?.note(work)
       try work.answer(&outcomes, request.desiredKeys, options, schema.yielded, writer)
     }
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
@@ -88,7 +90,17 @@ extension CloudServer {
         where error.code == .zoneNotFound
       {}
     }
+    answer.position = position.map { FeedStep(before: caughtUp($0.start), after: caughtUp($0.end)) }
     return answer
+  }
+
+  /// Nil for a zone that does not exist or has no feed. Write jobs run one after the other, so nobody else's change comes
+  /// between this and what the job stores.
+  private func feedPosition(
+    _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ reader: any StorageReader
+  ) throws -> OwnFeedPosition? {
+    guard id.name != CloudServer.defaultZoneName || settings.defaultZoneHasFeed else { return nil }
+    do { return OwnFeedPosition(try zone(id, caller, database, reader)) } catch is CloudError { return nil }
   }
 
   /// The operations of each zone, in their order, by index.
@@ -137,5 +149,24 @@ extension CloudServer {
   public func pruneTombstones() throws(CloudError) {
     let before = clock.now - settings.tombstoneRetention
     _ = try write { try $0.pruneTombstones(before: before, limit: .max) }
+  }
+}
+
+/// Follows a zone's feed while a request is stored, as far as the request names what changes.
+private struct OwnFeedPosition {
+  let start: StoredZone
+  private(set) var end: StoredZone
+  private var isPassed = false
+
+  init(_ zone: StoredZone) {
+    start = zone
+    end = zone
+  }
+
+  /// Records that went with their target are news to the client: its token stays before them.
+  mutating func note(_ work: ZoneModification) {
+    guard work.zone.key == start.key, !isPassed else { return }
+    if let position = work.lastOwnPosition { end.position = position }
+    isPassed = !work.cascade.isEmpty
   }
 }

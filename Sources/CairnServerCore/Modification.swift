@@ -8,14 +8,18 @@ public struct Modification: Sendable {
   public var desiredKeys: [String]?
   /// The zone whose token the answer carries (`getCurrentSyncToken`).
   public var tokenZone: ZoneID?
+  /// The zone of which the answer tells where its feed stood before and after (`feed-position`).
+  public var positionZone: ZoneID?
 
   public init(
-    operations: [IncomingOperation], atomic: Bool = true, desiredKeys: [String]? = nil, tokenZone: ZoneID? = nil
+    operations: [IncomingOperation], atomic: Bool = true, desiredKeys: [String]? = nil, tokenZone: ZoneID? = nil,
+    positionZone: ZoneID? = nil
   ) {
     self.operations = operations
     self.atomic = atomic
     self.desiredKeys = desiredKeys
     self.tokenZone = tokenZone
+    self.positionZone = positionZone
   }
 }
 
@@ -41,6 +45,8 @@ public struct ModificationOutcome: Sendable {
   /// One per operation, in order.
   public var outcomes: [OperationOutcome]
   public var token: ChangeToken?
+  /// Nil where it was not asked for, and for a zone that does not exist or has no feed.
+  public var position: FeedStep?
 }
 
 /// The answer to a lookup.

@@ -69,6 +69,7 @@ public final class FaultInjector: CloudDatabase {
     var rules: [Rule] = []
     var script: [Fault?] = []
     var isOffline = false
+    var hidesPositions = false
     var rates: Rates?
     var before: (@Sendable (Call) -> Void)?
     var after: (@Sendable (Call) -> Void)?
@@ -92,6 +93,12 @@ public final class FaultInjector: CloudDatabase {
   public var isOffline: Bool {
     get { state.withLock { $0.isOffline } }
     set { state.withLock { $0.isOffline = newValue } }
+  }
+
+  /// Modifications do not tell where the feed stood, as on a server without `feed-position`, while this is true.
+  public var hidesPositions: Bool {
+    get { state.withLock { $0.hidesPositions } }
+    set { state.withLock { $0.hidesPositions = newValue } }
   }
 
   /// The next `times` calls that match fail.
@@ -158,12 +165,22 @@ public final class FaultInjector: CloudDatabase {
   public func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> [OperationOutcome] {
+    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
+  }
+
+  public func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
     let call = Call.modify(zone, operations, atomic: atomic)
     let fault = begin(call)
-    return try run(call, fault) { () throws(CloudError) in
-      guard fault == .quotaExceeded else { return try cloud.modify(in: zone, operations, atomic: atomic) }
-      return try overQuota(zone, operations, atomic)
+    var report = try run(call, fault) { () throws(CloudError) in
+      guard fault == .quotaExceeded else {
+        return try cloud.modifyReportingPosition(in: zone, operations, atomic: atomic)
+      }
+      return ModifyReport(try overQuota(zone, operations, atomic))
     }
+    if hidesPositions { report.position = nil }
+    return report
   }
 
   public func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {

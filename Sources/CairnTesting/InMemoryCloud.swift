@@ -6,7 +6,7 @@ import Synchronization
 /// One user's private database on an ``InMemoryServer``, as the engine sees it. Thread-safe.
 ///
 /// Asks for the extensions that Cairn's own client asks for: conflicts carry the server's record, tombstones their type
-/// and time, an expired token its cause.
+/// and time, an expired token its cause, and modifications where the feed stood before and after.
 public final class InMemoryCloud: CloudDatabase {
   public let limits: CloudLimits
   public let caller: Caller
@@ -63,14 +63,20 @@ public final class InMemoryCloud: CloudDatabase {
   public func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> [OperationOutcome] {
+    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
+  }
+
+  public func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
     let incoming = operations.map { operation in
       var operation = operation
       operation.record.id.zone = zone
       return IncomingOperation(operation)
     }
-    let request = Modification(operations: incoming, atomic: atomic)
+    let request = Modification(operations: incoming, atomic: atomic, positionZone: zone)
     let answer = try core().modify(caller, scope, request, options)
-    return answer.outcomes.map { outcome in
+    let outcomes = answer.outcomes.map { (outcome) -> OperationOutcome in
       switch outcome {
       case .saved(let record): return .saved(seen(record, in: zone))
       case .deleted(let id): return .deleted(RecordID(name: id.name, zone: zone))
@@ -79,6 +85,7 @@ public final class InMemoryCloud: CloudDatabase {
         return .failed(RecordID(name: id.name, zone: zone), error)
       }
     }
+    return ModifyReport(outcomes, position: answer.position)
   }
 
   public func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {

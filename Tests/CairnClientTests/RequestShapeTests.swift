@@ -21,7 +21,7 @@ struct RequestShapeTests {
   @Test("W5, W41: token encoded once; extensions only where announced; one connection")
   func extensions() throws {
     let announced =
-      "X-Cairn-Features: conflict-record, tombstone-type, tombstone-time, expired-code, page=400, gzip, new"
+      "X-Cairn-Features: conflict-record, tombstone-type, tombstone-time, expired-code, feed-position, page=400, gzip, new"
     let responder = try TinyResponder([
       .answer(200, headers: [announced], body: Self.caller), .answer(200, body: Self.emptyPage),
     ])
@@ -38,7 +38,8 @@ struct RequestShapeTests {
     #expect(
       heads.last?.hasPrefix(
         "POST /database/1/iCloud.cairn/production/private/changes/zone?ckWebAuthToken=a%2Bb%2Fc%3D"
-          + "&cairn=conflict-record%2Ctombstone-type%2Ctombstone-time%2Cexpired-code%2Cpage%3D400 HTTP/1.1") == true)
+          + "&cairn=conflict-record%2Ctombstone-type%2Ctombstone-time%2Cexpired-code%2Cfeed-position%2Cpage%3D400 HTTP/1.1"
+      ) == true)
     #expect(
       String(decoding: responder.requests[1].body, as: UTF8.self)
         == #"{"numbersAsStrings":true,"zones":[{"zoneID":{"zoneName":"Z"},"syncToken":"s0","resultsLimit":400}]}"#)

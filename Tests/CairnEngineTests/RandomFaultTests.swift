@@ -89,6 +89,8 @@ import Testing
       }
       for actor in actors {
         actor.cloud.setRates(.init(lostRequest: 8, lostAnswer: 8, throttled: 4, temporary: 4))
+        // Some servers tell where their feed stood, others leave it to the echo.
+        actor.cloud.hidesPositions = random.chance(percent: 30)
       }
       for _ in 0..<250 { try turn(actors[random.below(3)], random, clock) }
       try settle(actors, clock)

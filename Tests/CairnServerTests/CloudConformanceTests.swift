@@ -47,12 +47,14 @@ import Testing
   }
 
   /// A save's answer may carry fewer fields over HTTP, because the client asks for none.
-  private func withoutFields(_ outcomes: [OperationOutcome]) -> [OperationOutcome] {
-    outcomes.map { outcome in
+  private func withoutFields(_ report: ModifyReport) -> ModifyReport {
+    var report = report
+    report.outcomes = report.outcomes.map { outcome in
       guard case .saved(var record) = outcome else { return outcome }
       record.fields = [:]
       return .saved(record)
     }
+    return report
   }
 
   private func randomOperation(
@@ -92,7 +94,8 @@ import Testing
       }
       let atomic = random.chance(percent: 50)
       let outcomes = try pair.both(
-        comment, { try $0.modify(in: zone, operations, atomic: atomic) }, view: withoutFields)
+        comment, { try $0.modifyReportingPosition(in: zone, operations, atomic: atomic) }, view: withoutFields
+      ).outcomes
       for case .saved(let record) in outcomes { tags[record.id.name] = record.changeTag }
       if random.chance(percent: 30) {
         let page = try pair.both(comment) { try $0.zoneChanges(in: zone, since: token) }

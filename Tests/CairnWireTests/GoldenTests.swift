@@ -99,14 +99,27 @@ struct GoldenTests {
     }
     let decoded = try ModifyAnswer.decode(try Self.bytes("modify-answer"), to: Self.operations)
     let serverRecord = Self.record(in: Self.own, changeTag: "1i")
+    #expect(decoded.position == nil, "one token alone tells nothing")
     #expect(
-      decoded == [
+      decoded.outcomes == [
         .failed(
           Self.operations[0].record.id,
           CloudError(.conflict, "client oplock error updating record", serverRecord: serverRecord)),
         .deleted(Self.operations[1].record.id),
         .failed(Self.operations[2].record.id, CloudError(.throttled, "slow down", retryAfter: 2.5)),
       ])
+  }
+
+  @Test("records/modify, answer with feed-position")
+  func modifyAnswerPosition() throws {
+    let step = FeedStep(before: ChangeToken("tok1"), after: ChangeToken("tok2"))
+    let outcomes: [OperationOutcome] = [.deleted(RecordID(name: "notes:8", zone: Self.zone))]
+    try Self.check("modify-answer-position") {
+      ModifyAnswer.encode(outcomes, style: Self.extended, syncToken: ChangeToken("tok3"), position: step, into: &$0)
+    }
+    let decoded = try ModifyAnswer.decode(try Self.bytes("modify-answer-position"), to: [Self.operations[1]])
+    #expect(decoded.position == step)
+    #expect(decoded.outcomes == [.deleted(Self.operations[1].record.id)])
   }
 
   @Test("changes/zone, answer: records, tombstones with extensions, a failed zone")

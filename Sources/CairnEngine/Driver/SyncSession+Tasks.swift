@@ -24,7 +24,8 @@ extension SyncSession {
       return .page(page.outline)
     case .sweep(let zone, let names, let category): return try sweep(zone, names, category)
     case .modify(let zone, let operations, let atomic):
-      return .outcomes(try cloud.modify(in: zone, operations, atomic: atomic))
+      let report = try cloud.modifyReportingPosition(in: zone, operations, atomic: atomic)
+      return .outcomes(report.outcomes, report.position)
     case .lookup(let zone, let names): return .records(try cloud.lookup(in: zone, names: names))
     case .zoneExists(let zone): return .flag(try cloud.zoneExists(zone))
     case .createZones(let zones): return .zones(try cloud.createZones(zones))

@@ -111,7 +111,8 @@ public enum EngineAnswer: Sendable {
   case page(PageOutline)
   /// Of a sweep: how many were found, and how many are gone.
   case found(records: Int, deletions: Int)
-  case outcomes([OperationOutcome])
+  /// With where the zone's feed stood before and after, if the server told.
+  case outcomes([OperationOutcome], FeedStep? = nil)
   case records([Result<Record, CloudError>])
   case zones([Result<ZoneID, CloudError>])
   /// The request failed.

@@ -20,9 +20,16 @@ extension SyncStateMachine {
       excluded: run.excluded[lane] ?? [:])
     let send = ZoneSend(
       zone: lane.zone, category: lane.category, request: request, settings: settings,
-      attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest)
+      attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest, start: movableToken(lane.zone))
     self.run?.send = send
     perform(send.firstTask, for: .send(lane))
+  }
+
+  /// The zone's token, if everything before it has reached the categories: then own changes may move it. While pages are
+  /// staged or a snapshot is not swept, an own change may be older than what waits there, and its echo is needed.
+  private func movableToken(_ zone: ZoneID) -> ChangeToken? {
+    guard run?.fetched.contains(zone) == true, !registry.isInSnapshot(zone) else { return nil }
+    return registry.token(zone)
   }
 
   /// Something is to be sent into a zone that does not exist: it is created first (engine E5).

@@ -25,6 +25,7 @@ extension ZoneSend {
       delta[StoredKeys.zone(zone, .confirmed)] = "1"
     }
     if report.sent.saved > 0 && registry.quota != nil && !report.hitQuota { delta[StoredKeys.quota] = .some(nil) }
+    if let reached, reached != start { delta[StoredKeys.zone(zone, .token)] = reached.rawValue }
     if decided.isEmpty && delta.isEmpty { return .done(report) }
     stage = .settling
     return .task(.settle(category: category, OutgoingBatch(zone: zone, entries: decided), decidedResults, delta))

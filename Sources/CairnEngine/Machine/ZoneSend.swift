@@ -39,6 +39,10 @@ struct ZoneSend: Sendable {
   let settings: SyncSettings
   /// Failed attempts in a row of this call, by record name.
   var attempts: [String: Int]
+  /// The zone's stored token, where the zone was fetched to its end; nil where the token may not move.
+  let start: ChangeToken?
+  /// As far as the requests so far have moved it.
+  private(set) var reached: ChangeToken?
   /// Largest number of entries that the server has taken, once it refused more.
   private(set) var cap: Int
   var report = Report()
@@ -52,13 +56,18 @@ struct ZoneSend: Sendable {
   private var lookups: [Int] = []
   private var lookingUp: [Int] = []
 
-  init(zone: ZoneID, category: Int, request: BatchRequest, settings: SyncSettings, attempts: [String: Int], cap: Int) {
+  init(
+    zone: ZoneID, category: Int, request: BatchRequest, settings: SyncSettings, attempts: [String: Int], cap: Int,
+    start: ChangeToken? = nil
+  ) {
     self.zone = zone
     self.category = category
     self.request = request
     self.settings = settings
     self.attempts = attempts
     self.cap = cap
+    self.start = start
+    reached = start
   }
 
   var firstTask: EngineTask { .takeBatch(zone, category: category, request) }
@@ -71,8 +80,9 @@ struct ZoneSend: Sendable {
     switch (stage, answer) {
     case (.taking, .batch(nil)): return .done(report)
     case (.taking, .batch(let batch?)): return take(batch, registry, now)
-    case (.sending, .outcomes(let outcomes)):
+    case (.sending, .outcomes(let outcomes, let position)):
       read(outcomes)
+      follow(position, outcomes)
       return sendNext(registry, now)
     case (.sending, .failed(let error)): return failed(error, registry, now)
     case (.lookingUp, .records(let records)):
@@ -136,6 +146,16 @@ struct ZoneSend: Sendable {
       case .failed(_, let error): take(error, index)
       }
     }
+  }
+
+  /// Own changes need not come back as echoes: where nothing else lies between, the token moves over them (engine
+  /// section 6). What this device did not learn of must still be fetched.
+  private mutating func follow(_ position: FeedStep?, _ outcomes: [OperationOutcome]) {
+    guard let position, position.before == reached, outcomes.count == sending.count else { return }
+    let isUnderstood = outcomes.allSatisfy { outcome in
+      if case .saved(let record) = outcome { record.changeTag != nil } else { true }
+    }
+    if isUnderstood { reached = position.after }
   }
 
   private mutating func take(_ error: CloudError, _ index: Int) {

@@ -12,9 +12,9 @@ extension Endpoint {
     var modification = Modification(
       operations: request.operations.map { incoming($0, call.features) }, atomic: request.atomic,
       desiredKeys: request.desiredKeys)
-    if request.getCurrentSyncToken || call.wantsToken {
-      modification.tokenZone = request.zone ?? request.operations.first?.operation.record.id.zone ?? .defaultZone
-    }
+    let zone = request.zone ?? request.operations.first?.operation.record.id.zone ?? .defaultZone
+    if request.getCurrentSyncToken || call.wantsToken { modification.tokenZone = zone }
+    if call.features.feedPosition { modification.positionZone = zone }
     let style = call.style(numbersAsStrings: request.numbersAsStrings)
     call.server.modify(call.caller, call.scope, modification, call.features.options) { result in
       answer(
@@ -22,7 +22,8 @@ extension Endpoint {
           {
             // Fields are limited by the core already.
             call.response(outcome.outcomes.count * 400 + 256) { writer in
-              ModifyAnswer.encode(outcome.outcomes, style: style, syncToken: outcome.token, into: &writer)
+              ModifyAnswer.encode(
+                outcome.outcomes, style: style, syncToken: outcome.token, position: outcome.position, into: &writer)
             }
           }
         })

@@ -42,6 +42,8 @@ struct ZoneModification {
   var steps: [Step] = []
   /// Records that go with their target (`DELETE_SELF`), in the order of discovery.
   var cascade: [StoredRecord] = []
+  /// The position of the last change that an operation names; nil while nothing is stored.
+  private(set) var lastOwnPosition: Int64?
 
   init(server: CloudServer, zone: StoredZone, caller: Caller, now: Int64, isAtomic: Bool) {
     self.server = server
@@ -216,6 +218,7 @@ struct ZoneModification {
         last = try bury(live, time: step.incoming.operation.deleteTime, writer)
       }
     }
+    lastOwnPosition = last
     for row in cascade { last = try bury(row, time: nil, writer) }
     if let last { try writer.setZonePosition(zone.key, last) }
   }

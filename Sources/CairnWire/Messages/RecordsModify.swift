@@ -104,37 +104,51 @@ public struct ModifyRequest: WireRequest, Hashable, Sendable {
 }
 
 /// The answer to records/modify: one entry per operation, in their order.
-public enum ModifyAnswer {
+public struct ModifyAnswer: Hashable, Sendable {
+  public var outcomes: [OperationOutcome] = []
+  /// Where the zone's feed stood before and after (section 15, `feed-position`); nil unless both tokens are there.
+  public var position: FeedStep?
+
+  /// - Parameters:
+  ///   - syncToken: the zone's token, where it was asked for (`getCurrentSyncToken`).
+  ///   - position: says it better, where `feed-position` was asked for.
   public static func encode(
     _ outcomes: [OperationOutcome], style: WireStyle, desiredKeys: Set<String>? = nil, syncToken: ChangeToken? = nil,
-    into writer: inout JSONWriter
+    position: FeedStep? = nil, into writer: inout JSONWriter
   ) {
     writer.beginRecords()
     for outcome in outcomes { writer.outcome(outcome, style, desiredKeys: desiredKeys) }
-    writer.endRecords(syncToken: syncToken)
+    writer.endRecords(previousSyncToken: position?.before, syncToken: position?.after ?? syncToken)
   }
 
   /// Reads the answer to `operations`. Another number or order of entries fails.
-  public static func decode(
-    _ body: [UInt8], to operations: [RecordOperation]
-  ) throws(WireError) -> [OperationOutcome] {
+  public static func decode(_ body: [UInt8], to operations: [RecordOperation]) throws(WireError) -> ModifyAnswer {
     try JSONReader.parse(body) { (reader) throws(WireError) in
-      var outcomes: [OperationOutcome] = []
-      outcomes.reserveCapacity(operations.count)
+      var answer = ModifyAnswer()
+      var (before, after): (String?, String?)
+      answer.outcomes.reserveCapacity(operations.count)
       try reader.beginObject()
       while let key = try reader.nextKey() {
-        guard case "records" = key else {
-          try reader.skip()
-          continue
-        }
-        try reader.beginArray()
-        while try reader.nextElement() {
-          guard outcomes.count < operations.count else { throw reader.error(.value, "more entries than operations") }
-          outcomes.append(try outcome(&reader, operations[outcomes.count]))
+        switch key {
+        case "records": try answer.read(&reader, operations)
+        case "previousSyncToken": before = try reader.readToken()
+        case "syncToken": after = try reader.readToken()
+        default: try reader.skip()
         }
       }
-      guard outcomes.count == operations.count else { throw reader.error(.value, "fewer entries than operations") }
-      return outcomes
+      guard answer.outcomes.count == operations.count else {
+        throw reader.error(.value, "fewer entries than operations")
+      }
+      if let before, let after { answer.position = FeedStep(before: ChangeToken(before), after: ChangeToken(after)) }
+      return answer
+    }
+  }
+
+  private mutating func read(_ reader: inout JSONReader, _ operations: [RecordOperation]) throws(WireError) {
+    try reader.beginArray()
+    while try reader.nextElement() {
+      guard outcomes.count < operations.count else { throw reader.error(.value, "more entries than operations") }
+      outcomes.append(try Self.outcome(&reader, operations[outcomes.count]))
     }
   }
 
@@ -158,15 +172,16 @@ public enum ModifyAnswer {
 }
 
 extension JSONWriter {
-  /// Opens `{"records":[`; write entries, then ``endRecords(syncToken:)``.
+  /// Opens `{"records":[`; write entries, then ``endRecords(previousSyncToken:syncToken:)``.
   public mutating func beginRecords() {
     beginObject()
     key("records")
     beginArray()
   }
 
-  public mutating func endRecords(syncToken: ChangeToken? = nil) {
+  public mutating func endRecords(previousSyncToken: ChangeToken? = nil, syncToken: ChangeToken? = nil) {
     endArray()
+    if let previousSyncToken { pair("previousSyncToken", previousSyncToken.rawValue) }
     if let syncToken { pair("syncToken", syncToken.rawValue) }
     endObject()
   }
