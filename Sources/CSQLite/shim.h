@@ -21,4 +21,7 @@ static inline int cairn_sqlite3_db_config_int(sqlite3 *db, int op, int on, int *
   return sqlite3_db_config(db, op, on, now);
 }
 
+// sqlite3_config is variadic.
+static inline int cairn_sqlite3_config_memory_status(int on) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, on); }
+
 #endif

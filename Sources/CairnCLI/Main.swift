@@ -1,4 +1,5 @@
 import CairnRecords
+import CairnSQLite
 import Foundation
 
 /// The executable `cairn`.
@@ -6,6 +7,7 @@ import Foundation
 enum Main {
   static func main() {
     ignoreBrokenPipes()
+    SQLiteLibrary.stopCountingMemory()
     let interruption = Interruption.installed()
     let code = runOnLargeStack {
       CommandLineTool(environment: .process(interruption: interruption)).run(Array(CommandLine.arguments.dropFirst()))

@@ -18,8 +18,11 @@ public final class Connection {
   /// SQLite's own handle, for calls that this module does not wrap.
   public let handle: OpaquePointer
   public let path: String
-  private var cache: [String: Statement] = [:]
+  private var cache: [StatementKey: Statement] = [:]
   private var savepointDepth = 0
+  /// Raised whenever a transaction begins or something is rolled back: what was read before may be different then, though
+  /// ``totalChanges`` is the same.
+  public private(set) var epoch = 0
   private let interruptTarget: InterruptTarget
 
   /// Statements kept at most: a bound for callers whose SQL text varies.
@@ -74,13 +77,14 @@ public final class Connection {
   ///
   /// The same text gives the same object: don't use it again while it is being stepped.
   public func cached(_ sql: String) throws(SQLiteError) -> Statement {
-    if let statement = cache[sql] {
+    let key = StatementKey(sql: sql)
+    if let statement = cache[key] {
       statement.reset()
       return statement
     }
     let statement = try Statement(self, sql)
     if cache.count >= Self.cacheLimit { cache.removeAll() }
-    cache[sql] = statement
+    cache[key] = statement
     return statement
   }
 
@@ -126,6 +130,7 @@ public final class Connection {
     _ kind: TransactionKind = .immediate, _ body: () throws -> Result
   ) throws -> Result {
     guard !isInTransaction else { return try savepoint(body) }
+    epoch += 1
     try execute("BEGIN \(kind.rawValue)")
     do {
       let result = try body()
@@ -139,6 +144,7 @@ public final class Connection {
 
   /// Runs `body` in a savepoint. Rolls back to it and rethrows if it throws.
   public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    if !isInTransaction { epoch += 1 }
     savepointDepth += 1
     defer { savepointDepth -= 1 }
     let name = "cairn_savepoint_\(savepointDepth)"
@@ -148,6 +154,7 @@ public final class Connection {
       try execute("RELEASE \(name)")
       return result
     } catch {
+      epoch += 1
       // A statement that rolled the whole transaction back took the savepoint with it. If `body` then began another
       // transaction, the savepoint's own changes can't be told apart from it any more: none are kept.
       if isInTransaction {
@@ -159,6 +166,7 @@ public final class Connection {
 
   /// Ends the open transaction, if any, without keeping its changes.
   public func rollBack() {
+    epoch += 1
     // ROLLBACK fails only when no transaction is open, which is what the caller wants.
     if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }

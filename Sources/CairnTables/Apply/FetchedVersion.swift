@@ -9,15 +9,59 @@ struct FetchedVersion {
     var detail: String
   }
 
-  var record: Record
-  var plan: TablePlan
-  var clocks: FieldClocks
+  /// Behind one reference: versions are sorted, and stand in arrays and dictionaries, by the thousand.
+  private final class Content {
+    var record: Record
+    var plan: TablePlan
+    var clocks: FieldClocks
+    var cells: [MergeCell]
+    var kept: KeptFields?
+    var wish: Int64?
+
+    init(_ record: Record, _ plan: TablePlan, _ clocks: FieldClocks, _ cells: [MergeCell]) {
+      self.record = record
+      self.plan = plan
+      self.clocks = clocks
+      self.cells = cells
+    }
+
+    init(copying other: Content) {
+      (record, plan, clocks, cells) = (other.record, other.plan, other.clocks, other.cells)
+      (kept, wish) = (other.kept, other.wish)
+    }
+  }
+
+  private var content: Content
+
+  private mutating func own() -> Content {
+    if !isKnownUniquelyReferenced(&content) { content = Content(copying: content) }
+    return content
+  }
+
+  var record: Record {
+    get { content.record }
+    set { own().record = newValue }
+  }
+  var plan: TablePlan { content.plan }
+  var clocks: FieldClocks {
+    get { content.clocks }
+    set { own().clocks = newValue }
+  }
   /// By column; meaningful where ``FieldClocks/clock(of:)`` is not nil.
-  var cells: [MergeCell]
+  var cells: [MergeCell] {
+    get { content.cells }
+    set { own().cells = newValue }
+  }
   /// Fields without a column here.
-  var kept: KeptFields?
+  var kept: KeptFields? {
+    get { content.kept }
+    set { own().kept = newValue }
+  }
   /// The creator's integer, of mapped tables.
-  var wish: Int64?
+  var wish: Int64? {
+    get { content.wish }
+    set { own().wish = newValue }
+  }
   /// Columns that were set to NULL because the parent they named was deleted here (tables M13).
   private(set) var detachedColumns: [Int] = []
 
@@ -25,11 +69,8 @@ struct FetchedVersion {
   var tag: ChangeTag? { record.changeTag }
 
   init(_ record: Record, _ plan: TablePlan, _ content: RecordContent) throws(Problem) {
-    self.record = record
-    self.plan = plan
-    clocks = FieldClocks(life: content.life, cut: content.cut, columns: content.clocks)
-    wish = content.key
-    cells = []
+    var clocks = FieldClocks(life: content.life, cut: content.cut, columns: content.clocks)
+    var cells: [MergeCell] = []
     cells.reserveCapacity(content.values.count)
     for value in content.values {
       switch value {
@@ -39,13 +80,15 @@ struct FetchedVersion {
         throw Problem(reason: .assetMissing, detail: "a value lies in an asset, which can't be fetched yet")
       }
     }
-    guard !content.kept.isEmpty else { return }
-    var kept = KeptFields()
+    var kept: KeptFields?
     for field in content.kept {
       clocks.kept[field.name] = field.clock
-      kept.add(field)
+      if kept == nil { kept = KeptFields() }
+      kept?.add(field)
     }
-    self.kept = kept
+    self.content = Content(record, plan, clocks, cells)
+    self.content.kept = kept
+    self.content.wish = content.key
   }
 
   static func decode(_ record: Record, _ codec: RecordBodyCodec) -> Result<FetchedVersion, Problem> {

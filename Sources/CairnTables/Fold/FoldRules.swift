@@ -16,19 +16,29 @@ struct FoldRules {
   // MARK: Insert
 
   func insert(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
-    let old = try recordAt(plan, key, time)
-    guard let old else {
-      let row = newRecord(plan, key, at: time)
-      _ = try records.insert(row)
-      try file.meetParked(row, plan)
-      return
+    let old: RecordRow?
+    if plan.isNamedByParent {
+      old = try recordAt(plan, key, time)
+      if old == nil, try store(newRecord(plan, key, at: time), plan) { return }
+    } else {
+      // Most inserted rows are new: one look at the key is enough for them.
+      if try store(newRecord(plan, key, at: time), plan) { return }
+      old = try recordAt(plan, key, time)
     }
+    guard let old else { throw TablesError.damagedMetadata("a record of \(plan.name) could not be stored") }
     if old.isAlive {
       // A row stood here and no delete was logged: something removed it unseen. What stands here now is another row.
       try delete(plan, old, at: time)
       return try insert(plan, key, at: time)
     }
     try records.update(old, to: reinserted(old, plan, key, at: time))
+  }
+
+  /// Stores a new record; false if there is one under its key.
+  private func store(_ row: RecordRow, _ plan: TablePlan) throws -> Bool {
+    guard try records.insert(row) else { return false }
+    try file.meetParked(row, plan)
+    return true
   }
 
   private func newRecord(_ plan: TablePlan, _ key: Value, at time: FieldClock) -> RecordRow {

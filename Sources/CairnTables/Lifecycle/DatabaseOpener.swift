@@ -37,6 +37,12 @@ enum DatabaseOpener {
     try connection.execute("PRAGMA foreign_keys = ON")
     // Deletes must fire triggers whatever the statement looks like, and REPLACE must not surprise an apply.
     try connection.execute("PRAGMA recursive_triggers = OFF")
+    // Keys of records come in no order: with SQLite's own 2 MB every other record would be read from the file again.
+    try connection.execute("PRAGMA cache_size = -16384")
+    // A page that many transactions change is copied back to the file once for several of them; 16 MB of log at most.
+    try connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    // What a savepoint has to remember stays in memory.
+    try connection.execute("PRAGMA temp_store = MEMORY")
   }
 
   /// A sentence for a failure of SQLite that has to do with the file.

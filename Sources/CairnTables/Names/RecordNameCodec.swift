@@ -39,10 +39,14 @@ public enum RecordNameCodec {
 
   /// The 16 bytes of a mapped row's UUID; nil for a name that ``mapped(table:uuid:)`` does not give.
   public static func uuid(_ name: String, table wireName: String) -> [UInt8]? {
-    guard let digits = key(name, wireName), digits.count == 36 else { return nil }
+    withKey(name, wireName) { key, isWhole in isWhole ? uuid(key) : nil }
+  }
+
+  private static func uuid(_ digits: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    guard digits.count == 36 else { return nil }
     var result: [UInt8] = []
     result.reserveCapacity(16)
-    var i = digits.startIndex
+    var i = 0
     for place in 0..<16 {
       if place == 4 || place == 6 || place == 8 || place == 10 {
         guard digits[i] == UInt8(ascii: "-") else { return nil }
@@ -150,31 +154,49 @@ public enum RecordNameCodec {
 
   /// Reads a name of a table; nil for a name that no row of this table can have.
   public static func decode(_ name: String, _ plan: TablePlan) -> DecodedRecordName? {
-    let prefix = plan.wireName.utf8.prefix(maximumPrefix)
-    if let hash = key(name, String(decoding: prefix, as: UTF8.self)), hash.starts(with: "~h".utf8) {
-      return hash.count == 66 ? .hashed : nil
+    withKey(name, plan.wireName) { key, isWhole in
+      if key.starts(with: "~h".utf8) {
+        return key.count == 66 && !(isWhole && plan.wireName.utf8.count > maximumPrefix) ? .hashed : nil
+      }
+      guard isWhole else { return nil }
+      if plan.keyKind == .mapped { return uuid(key).map { .uuid($0) } }
+      let count = plan.keyColumns.count
+      if count == 1 {
+        guard !key.contains(UInt8(ascii: ",")), let value = decodePart(key) else { return nil }
+        return .parts([value])
+      }
+      var parts: [KeyPartValue] = []
+      parts.reserveCapacity(count)
+      for part in key.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+        guard let value = decodePart(UnsafeBufferPointer(rebasing: part)) else { return nil }
+        parts.append(value)
+      }
+      return parts.count == count ? .parts(parts) : nil
     }
-    if plan.keyKind == .mapped { return uuid(name, table: plan.wireName).map { .uuid($0) } }
-    guard let key = key(name, plan.wireName) else { return nil }
-    var parts: [KeyPartValue] = []
-    for part in key.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
-      guard let value = decodePart(part) else { return nil }
-      parts.append(value)
-    }
-    return parts.count == plan.keyColumns.count ? .parts(parts) : nil
   }
 
-  /// What stands after `<table>:`.
-  private static func key(_ name: String, _ wireName: String) -> ArraySlice<UInt8>? {
-    let bytes = Array(name.utf8)
-    let count = wireName.utf8.count
-    guard bytes.count > count, bytes[count] == UInt8(ascii: ":"), bytes.starts(with: wireName.utf8) else { return nil }
-    return bytes[(count + 1)...]
+  /// Reads what stands after `<table>:`. Of a table with a long name only hashed keys stand behind a part of the name:
+  /// `isWhole` is false then.
+  private static func withKey<Result>(
+    _ name: String, _ wireName: String, _ body: (_ key: UnsafeBufferPointer<UInt8>, _ isWhole: Bool) -> Result?
+  ) -> Result? {
+    var (name, wireName) = (name, wireName)
+    return name.withUTF8 { bytes in
+      wireName.withUTF8 { table in
+        for count in [table.count, min(table.count, maximumPrefix)] {
+          guard bytes.count > count, bytes[count] == UInt8(ascii: ":"),
+            bytes[..<count].elementsEqual(table[..<count])
+          else { continue }
+          return body(UnsafeBufferPointer(rebasing: bytes[(count + 1)...]), count == table.count)
+        }
+        return nil
+      }
+    }
   }
 
-  private static func decodePart(_ part: ArraySlice<UInt8>) -> KeyPartValue? {
+  private static func decodePart(_ part: UnsafeBufferPointer<UInt8>) -> KeyPartValue? {
     guard part.first == UInt8(ascii: "~") else { return text(part).map { .value($0) } }
-    let rest = part.dropFirst(2)
+    let rest = UnsafeBufferPointer(rebasing: part.dropFirst(2))
     switch part.dropFirst().first {
     case UInt8(ascii: "i"): return Int64(String(decoding: rest, as: UTF8.self)).map { .value(.integer($0)) }
     case UInt8(ascii: "r"): return Hex.number(rest).map { .value(.real(Double(bitPattern: $0))) }
@@ -186,7 +208,9 @@ public enum RecordNameCodec {
     }
   }
 
-  private static func text(_ part: ArraySlice<UInt8>) -> Value? {
+  private static func text(_ part: UnsafeBufferPointer<UInt8>) -> Value? {
+    // Most keys have nothing to be escaped.
+    guard part.contains(UInt8(ascii: "%")) else { return value(part) }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(part.count)
     var i = part.startIndex
@@ -202,7 +226,11 @@ public enum RecordNameCodec {
         i += 1
       }
     }
-    return String(validating: bytes, as: UTF8.self).map { .text($0) } ?? .malformedText(bytes)
+    return bytes.withUnsafeBufferPointer(value)
+  }
+
+  private static func value(_ bytes: UnsafeBufferPointer<UInt8>) -> Value {
+    String(validating: bytes, as: UTF8.self).map { .text($0) } ?? .malformedText(Array(bytes))
   }
 }
 

@@ -52,6 +52,12 @@ public struct RecordNamer: Sendable {
   /// looked up. Nil for hashed names, mapped tables, and names that no row of this table can have.
   public func key(_ plan: TablePlan, of name: String) -> [KeyPartValue]? {
     guard case .parts(let parts)? = RecordNameCodec.decode(name, plan) else { return nil }
+    return key(plan, parts: parts)
+  }
+
+  /// The key that the decoded parts of a record name stand for; nil where they do not fit the table's key.
+  func key(_ plan: TablePlan, parts: [KeyPartValue]) -> [KeyPartValue]? {
+    if parts.count == 1, case .value = plan.keyParts[0], case .value = parts[0] { return parts }
     var result: [KeyPartValue] = []
     for (i, part) in parts.enumerated() {
       switch (plan.keyParts[i], part) {

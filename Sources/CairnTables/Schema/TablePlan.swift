@@ -14,23 +14,23 @@ public struct TablePlan: Hashable, Sendable {
   }
 
   /// Stable number of the table in this file.
-  public var number: Int
-  public var name: String
+  public var number: Int { facts.value.number }
+  public var name: String { facts.value.name }
   /// Record type on the server (tables 1.3). Fixed when the table is first synced.
-  public var wireName: String
-  public var keyKind: KeyKind
+  public var wireName: String { facts.value.wireName }
+  public var keyKind: KeyKind { facts.value.keyKind }
   /// Every column that is not generated, in the order of the declaration.
-  public var columns: [ColumnPlan]
-  public var generatedColumns: [String]
+  public var columns: [ColumnPlan] { facts.value.columns }
+  public var generatedColumns: [String] { facts.value.generatedColumns }
   /// Indexes into ``columns``, in the order of `PRIMARY KEY(…)`.
-  public var keyColumns: [Int]
-  public var isWithoutRowID: Bool
-  public var isStrict: Bool
+  public var keyColumns: [Int] { facts.value.keyColumns }
+  public var isWithoutRowID: Bool { facts.value.isWithoutRowID }
+  public var isStrict: Bool { facts.value.isStrict }
   /// The column that is SQLite's rowid, as an index into ``columns``.
-  public var rowIDAlias: Int?
+  public var rowIDAlias: Int? { facts.value.rowIDAlias }
   /// UNIQUE constraints and unique indexes other than the primary key.
-  public var uniqueIndexes: [UniqueIndexPlan]
-  public var foreignKeys: [ForeignKeyPlan]
+  public var uniqueIndexes: [UniqueIndexPlan] { facts.value.uniqueIndexes }
+  public var foreignKeys: [ForeignKeyPlan] { facts.value.foreignKeys }
   /// Position in the order of sending: parents before children, the same on devices with the same
   /// tables, within cycles too.
   public var rank: Int
@@ -38,12 +38,12 @@ public struct TablePlan: Hashable, Sendable {
   public var isCyclic: Bool
   /// Whether writing a row makes SQLite write others: user triggers, or ON UPDATE actions that follow a column that is
   /// not the primary key (tables T3).
-  public var writesElsewhere: Bool
+  public var writesElsewhere: Bool { facts.value.writesElsewhere }
   /// Whether deleting a row makes SQLite write others: user triggers, or ON DELETE actions (tables M15).
-  public var deletesWriteElsewhere: Bool
+  public var deletesWriteElsewhere: Bool { facts.value.deletesWriteElsewhere }
   /// What each of ``keyColumns`` adds to the record name (tables 1.2).
-  public var keyParts: [KeyPart]
-  public var isAutoincrement: Bool
+  public var keyParts: [KeyPart] { facts.value.keyParts }
+  public var isAutoincrement: Bool { facts.value.isAutoincrement }
 
   /// What a key column adds to the record name.
   public enum KeyPart: Hashable, Sendable {
@@ -53,31 +53,59 @@ public struct TablePlan: Hashable, Sendable {
     case reference(table: Int)
   }
 
+  /// All but what is known only once all tables are. Behind one reference, as plans are handed around for every record.
+  private struct Facts: Hashable, Sendable {
+    var number: Int
+    var name: String
+    var wireName: String
+    var keyKind: KeyKind
+    var columns: [ColumnPlan]
+    var generatedColumns: [String]
+    var keyColumns: [Int]
+    var isWithoutRowID: Bool
+    var isStrict: Bool
+    var rowIDAlias: Int?
+    var uniqueIndexes: [UniqueIndexPlan]
+    var foreignKeys: [ForeignKeyPlan]
+    var writesElsewhere: Bool
+    var deletesWriteElsewhere: Bool
+    var keyParts: [KeyPart]
+    var isAutoincrement: Bool
+  }
+
+  private final class Box: Sendable {
+    let value: Facts
+    init(_ value: Facts) { self.value = value }
+  }
+
+  private let facts: Box
+
+  public static func == (a: TablePlan, b: TablePlan) -> Bool {
+    a.rank == b.rank && a.isCyclic == b.isCyclic && (a.facts === b.facts || a.facts.value == b.facts.value)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(rank)
+    hasher.combine(isCyclic)
+    hasher.combine(facts.value)
+  }
+
   public init(
     number: Int, name: String, wireName: String, keyKind: KeyKind, columns: [ColumnPlan], generatedColumns: [String],
     keyColumns: [Int], isWithoutRowID: Bool, isStrict: Bool, rowIDAlias: Int?, uniqueIndexes: [UniqueIndexPlan],
     foreignKeys: [ForeignKeyPlan], rank: Int, isCyclic: Bool, writesElsewhere: Bool,
     deletesWriteElsewhere: Bool = true, keyParts: [KeyPart]? = nil, isAutoincrement: Bool = false
   ) {
-    self.number = number
-    self.name = name
-    self.wireName = wireName
-    self.keyKind = keyKind
-    self.columns = columns
-    self.generatedColumns = generatedColumns
-    self.keyColumns = keyColumns
-    self.isWithoutRowID = isWithoutRowID
-    self.isStrict = isStrict
-    self.rowIDAlias = rowIDAlias
-    self.uniqueIndexes = uniqueIndexes
-    self.foreignKeys = foreignKeys
     self.rank = rank
     self.isCyclic = isCyclic
-    self.writesElsewhere = writesElsewhere
-    self.deletesWriteElsewhere = deletesWriteElsewhere
-    self.keyParts =
-      keyParts ?? keyColumns.map { columns[$0].localTarget.map { .reference(table: $0) } ?? .value }
-    self.isAutoincrement = isAutoincrement
+    facts = Box(
+      Facts(
+        number: number, name: name, wireName: wireName, keyKind: keyKind, columns: columns,
+        generatedColumns: generatedColumns, keyColumns: keyColumns, isWithoutRowID: isWithoutRowID, isStrict: isStrict,
+        rowIDAlias: rowIDAlias, uniqueIndexes: uniqueIndexes, foreignKeys: foreignKeys,
+        writesElsewhere: writesElsewhere, deletesWriteElsewhere: deletesWriteElsewhere,
+        keyParts: keyParts ?? keyColumns.map { columns[$0].localTarget.map { .reference(table: $0) } ?? .value },
+        isAutoincrement: isAutoincrement))
   }
 
   /// Whether a column is a field of the record: every column but a mapped key (tables 1.2).

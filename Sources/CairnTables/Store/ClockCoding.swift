@@ -19,7 +19,8 @@ enum ClockCoding {
     if let shared {
       let generation = Int(s.integer(first + 3))
       if generation == catalog.currentGeneration(table) {
-        for i in plan.columns.indices where plan.isField(i) { clocks.columns[i] = shared }
+        let mappedKey = plan.keyKind == .mapped ? plan.keyColumns.first : nil
+        for i in clocks.columns.indices where i != mappedKey { clocks.columns[i] = shared }
       } else {
         for name in try catalog.fieldNames(table, generation) { set(shared, name, plan, &clocks) }
       }
@@ -51,12 +52,31 @@ enum ClockCoding {
       try s.bindOptional(first + 1, clocks.cut)
       return
     }
+    if let shared = onlyClock(clocks, plan) {
+      if clocks.life == shared { try s.bindNull(first) } else { try s.bind(first, clocks.life) }
+      try s.bindOptional(first + 1, clocks.cut)
+      try s.bind(first + 2, shared)
+      try s.bind(first + 3, Int64(catalog.currentGeneration(table)))
+      return try s.bindNull(first + 4)
+    }
     let shared = commonClock(clocks, plan)
     try s.bindOptional(first, clocks.life == shared ? nil : clocks.life)
     try s.bindOptional(first + 1, clocks.cut)
     try s.bindOptional(first + 2, shared)
     try s.bindOptional(first + 3, shared == nil ? nil : Int64(catalog.currentGeneration(table)))
     try s.bindOptional(first + 4, exceptions(clocks, shared: shared, plan))
+  }
+
+  /// The clock that every field has: that of a record which was only inserted.
+  private static func onlyClock(_ clocks: FieldClocks, _ plan: TablePlan) -> FieldClock? {
+    guard clocks.kept.isEmpty else { return nil }
+    let mappedKey = plan.keyKind == .mapped ? plan.keyColumns.first : nil
+    var shared = FieldClocks.never
+    for (i, clock) in clocks.columns.enumerated() where i != mappedKey {
+      if clock == FieldClocks.never || (shared != FieldClocks.never && clock != shared) { return nil }
+      shared = clock
+    }
+    return shared == FieldClocks.never ? nil : shared
   }
 
   /// The clock that most fields have; nil when no field was ever set.

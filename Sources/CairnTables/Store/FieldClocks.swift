@@ -23,9 +23,8 @@ struct FieldClocks: Hashable, Sendable {
 
   /// One clock for the record and every field of it, as an insert gives (tables F3).
   init(uniform clock: FieldClock, cut: FieldClock? = nil, plan: TablePlan) {
-    self.init(
-      life: clock, cut: cut,
-      columns: plan.columns.indices.map { plan.isField($0) ? clock : FieldClocks.never })
+    self.init(life: clock, cut: cut, columns: Array(repeating: clock, count: plan.columns.count))
+    for column in columns.indices where !plan.isField(column) { columns[column] = FieldClocks.never }
   }
 
   /// The greatest clock of the record.

@@ -35,7 +35,13 @@ struct Inbox {
     var retryAt: Int64?
   }
 
+  /// Whether nothing is parked, as found in a transaction: every applied record asks.
+  private final class Emptiness {
+    var epoch = -1
+  }
+
   private let connection: Connection
+  private let emptiness = Emptiness()
   private let zone: ZoneID
   private static let columns = "name, stage, body, time, reason, detail, since, waits, tries, retry"
 
@@ -48,6 +54,7 @@ struct Inbox {
 
   /// Puts a version in; it replaces an older one of the same record.
   func put(_ entry: Entry, table: TablePlan?) throws {
+    emptiness.epoch = -1
     let statement = try connection.cached(
       """
       INSERT OR REPLACE INTO cairn_inbox(name, stage, type, tbl, rank, body, time, reason, detail, since, waits, tries,
@@ -79,7 +86,7 @@ struct Inbox {
   }
 
   func removeParked(_ name: String?) throws {
-    guard let name else { return }
+    guard let name, try has(.parked) else { return }
     let statement = try connection.cached("DELETE FROM cairn_inbox WHERE name = ?1 AND stage = 2")
     try statement.bind(1, name)
     try statement.run()
@@ -95,7 +102,11 @@ struct Inbox {
   // MARK: Reading
 
   func has(_ stage: Stage) throws -> Bool {
-    try connection.scalar("SELECT 1 FROM cairn_inbox WHERE stage = ? LIMIT 1", .integer(stage.rawValue)) != nil
+    if stage == .parked, emptiness.epoch == connection.epoch, connection.isInTransaction { return false }
+    let some =
+      try connection.scalar("SELECT 1 FROM cairn_inbox WHERE stage = ? LIMIT 1", .integer(stage.rawValue)) != nil
+    if stage == .parked, !some { emptiness.epoch = connection.epoch }
+    return some
   }
 
   func find(_ name: String, stage: Stage = .parked) throws -> Entry? {

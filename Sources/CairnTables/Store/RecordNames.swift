@@ -71,15 +71,19 @@ struct RecordNames {
   }
 
   func resolve(_ name: String, _ plan: TablePlan) throws -> Resolution {
+    let decoded: [KeyPartValue]
     switch RecordNameCodec.decode(name, plan) {
     case nil: return .undecodable
     case .hashed?: return .inFields
     case .uuid(let uuid)?:
       guard let row = try file.records.find(name: .blob(uuid)), row.isAlive else { return .newMapped(uuid: uuid) }
       return .key(row.key)
-    case .parts?: break
+    case .parts(let parts)?: decoded = parts
     }
-    guard let parts = namer.key(plan, of: name) else { return .undecodable }
+    guard let parts = namer.key(plan, parts: decoded) else { return .undecodable }
+    if parts.count == 1, case .value(let value) = parts[0] {
+      return RowKey.canonical(value, of: plan).map { .key($0) } ?? .undecodable
+    }
     var values: [Value] = []
     for part in parts {
       switch part {

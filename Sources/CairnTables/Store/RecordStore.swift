@@ -9,8 +9,27 @@ final class RecordStore {
     retry
     """
 
+  private static let selectByKey = "SELECT \(columns) FROM cairn_record WHERE tbl = ?1 AND key = ?2"
+  private static let selectByName = "SELECT \(columns) FROM cairn_record WHERE name = ?1"
+  private static let insertion = """
+    INSERT INTO cairn_record(\(columns))
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+    ON CONFLICT(tbl, key) DO NOTHING
+    """
+
+  private static let progress = """
+    UPDATE cairn_record SET state = ?3, revision = ?4, tag = ?5, dirty = ?6, reason = ?7, retry = ?8
+    WHERE tbl = ?1 AND key = ?2
+    """
+  private static let progressWithPending = """
+    UPDATE cairn_record SET state = ?3, revision = ?4, tag = ?5, dirty = ?6, reason = ?7, retry = ?8, pending = ?9
+    WHERE tbl = ?1 AND key = ?2
+    """
+
   let connection: Connection
   let catalog: TableCatalog
+  private var found = Found()
+  private var textNames = (epoch: -1, some: true)
   /// Change of the number of live records per table since the last flush to `cairn_table`.
   private var liveDeltas: [Int: Int] = [:]
 
@@ -22,7 +41,14 @@ final class RecordStore {
   // MARK: Reading
 
   func find(_ table: Int, key: Value) throws -> RecordRow? {
-    let statement = try connection.cached("SELECT \(Self.columns) FROM cairn_record WHERE tbl = ?1 AND key = ?2")
+    if found.holds(connection), found.table == table, found.key == key { return found.row }
+    let row = try read(table, key)
+    found = Found(connection, table, key, row)
+    return row
+  }
+
+  private func read(_ table: Int, _ key: Value) throws -> RecordRow? {
+    let statement = try connection.cached(Self.selectByKey)
     defer { statement.reset() }
     try statement.bind(1, Int64(table))
     try statement.bind(2, key)
@@ -40,10 +66,22 @@ final class RecordStore {
 
   /// The record with a stored name: a UUID of a mapped table, or a name that its key does not give.
   func find(name: Value) throws -> RecordRow? {
-    let statement = try connection.cached("SELECT \(Self.columns) FROM cairn_record WHERE name = ?1")
+    if case .text = name, try !mayHaveTextNames() { return nil }
+    let statement = try connection.cached(Self.selectByName)
     defer { statement.reset() }
     try statement.bind(1, name)
     return try statement.step() ? try read(statement) : nil
+  }
+
+  /// Whether some record is stored under a text name. Most files have none, and every new record of a natural key is looked
+  /// for by name.
+  private func mayHaveTextNames() throws -> Bool {
+    if connection.isInTransaction, textNames.epoch == connection.epoch { return textNames.some }
+    let some =
+      try connection.scalar("SELECT 1 FROM cairn_record WHERE name IS NOT NULL AND name >= '' AND name < x'' LIMIT 1")
+      != nil
+    textNames = (connection.epoch, some)
+    return some
   }
 
   /// Records of a table with a pending change, by key, after `cursor`.
@@ -102,12 +140,7 @@ final class RecordStore {
 
   /// Stores a record that is not there yet. Returns false, and does nothing, if its key is taken.
   func insert(_ row: RecordRow) throws -> Bool {
-    let statement = try connection.cached(
-      """
-      INSERT INTO cairn_record(\(Self.columns))
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
-      ON CONFLICT(tbl, key) DO NOTHING
-      """)
+    let statement = try connection.cached(Self.insertion)
     try bind(row, to: statement)
     try statement.run()
     guard connection.changes == 1 else { return false }
@@ -123,6 +156,9 @@ final class RecordStore {
       _ = try insert(row)
       return
     }
+    if old.differsOnlyInProgress(from: row) {
+      return try updateProgress(row, pendingChanges: old.pending != row.pending)
+    }
     let statement = try connection.cached(
       """
       UPDATE cairn_record SET name = ?3, pending = ?4, state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9,
@@ -135,6 +171,21 @@ final class RecordStore {
     liveDeltas[row.table, default: 0] += (row.isAlive ? 1 : 0) - (old.isAlive ? 1 : 0)
   }
 
+  /// Writes what sending changes of a record: no clocks, and the index of pending records only where it changes.
+  private func updateProgress(_ row: RecordRow, pendingChanges: Bool) throws {
+    let statement = try connection.cached(pendingChanges ? Self.progressWithPending : Self.progress)
+    try statement.bind(1, Int64(row.table))
+    try statement.bind(2, row.key)
+    try statement.bind(3, row.life.rawValue | row.flags.rawValue << 2)
+    try statement.bind(4, row.revision)
+    try statement.bindOptional(5, row.tag?.rawValue)
+    try statement.bindOptional(6, row.pending == .save ? DirtyCoding.encode(row.dirty) : nil)
+    try statement.bindOptional(7, row.reason?.rawValue)
+    try statement.bindOptional(8, row.retryAt)
+    if pendingChanges { try statement.bind(9, row.pending.rawValue) }
+    try statement.run()
+  }
+
   func remove(_ row: RecordRow) throws {
     let statement = try connection.cached("DELETE FROM cairn_record WHERE tbl = ?1 AND key = ?2")
     try statement.bind(1, Int64(row.table))
@@ -144,6 +195,7 @@ final class RecordStore {
   }
 
   private func bind(_ row: RecordRow, to s: Statement) throws {
+    if case .text = row.name { textNames.some = true }
     try s.bind(1, Int64(row.table))
     try s.bind(2, row.key)
     try s.bind(3, row.name)
@@ -171,4 +223,36 @@ final class RecordStore {
 
   /// Forgets changes of counts whose transaction was rolled back.
   func discardCounts() { liveDeltas.removeAll(keepingCapacity: true) }
+}
+
+/// The last record that was looked for: applying a version asks for the same one several times.
+private struct Found {
+  var table = 0
+  var key = Value.null
+  var row: RecordRow?
+  private var epoch = -1
+  private var changes: Int64 = -1
+
+  init() {}
+
+  init(_ connection: Connection, _ table: Int, _ key: Value, _ row: RecordRow?) {
+    self.table = table
+    self.key = key
+    self.row = row
+    epoch = connection.epoch
+    changes = connection.totalChanges
+  }
+
+  /// Whether nothing can have changed since: no row was written, nothing rolled back, and the transaction is the same.
+  func holds(_ connection: Connection) -> Bool {
+    epoch == connection.epoch && changes == connection.totalChanges && connection.isInTransaction
+  }
+}
+
+extension RecordRow {
+  /// Whether two states of one record are alike but for what sending changes.
+  fileprivate func differsOnlyInProgress(from other: RecordRow) -> Bool {
+    name == other.name && clocks == other.clocks && deletedAt == other.deletedAt && kept == other.kept
+      && wish == other.wish
+  }
 }

@@ -15,9 +15,7 @@ import CairnSQLite
 enum RowKey {
   /// The canonical key, or nil when a part is NULL: such a row has no record yet (tables 1.1).
   static func canonical(_ parts: [Value], _ plan: TablePlan) -> Value? {
-    if parts.count == 1 {
-      return parts[0].isNull ? nil : canonical(parts[0], plan.columns[plan.keyColumns[0]].collation)
-    }
+    if parts.count == 1 { return canonical(parts[0], of: plan) }
     var packed: [UInt8] = []
     packed.reserveCapacity(parts.count * 8)
     for (i, part) in parts.enumerated() {
@@ -25,6 +23,11 @@ enum RowKey {
       pack(canonical(part, plan.columns[plan.keyColumns[i]].collation), into: &packed)
     }
     return .blob(packed)
+  }
+
+  /// The canonical key of a table whose key is one column.
+  static func canonical(_ part: Value, of plan: TablePlan) -> Value? {
+    part.isNull ? nil : canonical(part, plan.columns[plan.keyColumns[0]].collation)
   }
 
   /// The parts of a canonical key, in the order of the primary key.

@@ -2,7 +2,7 @@ import CairnSQLite
 
 /// The SQL texts that read and write rows of one table. Texts are made once per plan, so that the statement cache finds
 /// them again.
-struct RowStatements {
+final class RowStatements {
   let selectRow: String
   let exists: String
   let delete: String
