@@ -16,7 +16,6 @@ enum Exceptions {
 
   /// Unsafe constructs whose reason is not yet written above them, as `path: construct`.
   static let withoutReason: Set<String> = [
-    "Sources/CairnTables/Lifecycle/ModeChoice.swift: try?",
     "Sources/CairnWire/JSONReader+Numbers.swift: try?",
     "Sources/CairnWire/UntypedValue.swift: try?",
   ]
