@@ -9,8 +9,6 @@ struct Settlement {
   private(set) var saved = 0
   private(set) var deleted = 0
   private(set) var conflicts = 0
-  /// Records that must not be tried again in this session, with their revision.
-  private(set) var refused: [String: Int64] = [:]
 
   init(_ file: FileContext, now: Int64) {
     self.file = file
@@ -40,7 +38,6 @@ struct Settlement {
       try postpone(name, plan, reason, retryAt: retryAt, revision: entry.revision)
     case .handedOver(let reason, let error):
       try postpone(name, plan, reason, retryAt: nil, revision: entry.revision)
-      refused[name] = entry.revision
       try file.outcomes.add(.error, table: plan.name, record: name, "not sent: \(reason.rawValue): \(error.reason)")
     }
   }

@@ -65,7 +65,7 @@ private struct RandomizedRun {
     let after = try device.known(table.name, table.key, table.columns)
     for record in Set(before.keys).union(after.keys) {
       let (old, new) = (before[record] ?? .absent, after[record] ?? .absent)
-      model.note(record, before: old, after: new, values: new.values)
+      model.note(record, on: device.name, before: old, after: new)
       checkClocks(record, old, new, at: World.start + at * 1_000)
     }
   }

@@ -10,6 +10,7 @@ final class AlteredCloud: CloudDatabase {
     private struct State {
       var alter: (@Sendable (ZonePage) -> ZonePage)?
       var stored: [String: Int] = [:]
+      var refuse: (@Sendable (RecordOperation) -> CloudError?)?
     }
     private let state = Mutex(State())
 
@@ -22,6 +23,11 @@ final class AlteredCloud: CloudDatabase {
     var stored: [String: Int] { state.withLock { $0.stored } }
 
     func clearStored() { state.withLock { $0.stored = [:] } }
+
+    /// The server refuses operations of which `refusal` knows an error; the others of the request happen.
+    func refuse(_ refusal: (@Sendable (RecordOperation) -> CloudError?)?) { state.withLock { $0.refuse = refusal } }
+
+    func refusal(of operation: RecordOperation) -> CloudError? { state.withLock { $0.refuse }?(operation) }
 
     func note(_ outcomes: [OperationOutcome]) {
       state.withLock { state in
@@ -60,8 +66,19 @@ final class AlteredCloud: CloudDatabase {
   func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> [OperationOutcome] {
-    let outcomes = try cloud.modify(in: zone, operations, atomic: atomic)
-    alterations.note(outcomes)
+    let refusals = operations.map { alterations.refusal(of: $0) }
+    let allowed = zip(operations, refusals).filter { $0.1 == nil }.map(\.0)
+    var rest = allowed.isEmpty ? [] : try cloud.modify(in: zone, allowed, atomic: atomic)
+    alterations.note(rest)
+    rest.reverse()
+    var outcomes: [OperationOutcome] = []
+    for (operation, refusal) in zip(operations, refusals) {
+      if let refusal {
+        outcomes.append(.failed(operation.record.id, refusal))
+      } else if let outcome = rest.popLast() {
+        outcomes.append(outcome)
+      }
+    }
     return outcomes
   }
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {

@@ -11,6 +11,7 @@ struct EditModel {
   struct Edit {
     var clock: Int64
     var value: Value
+    var device: String
   }
 
   /// What a device knows of a record.
@@ -27,21 +28,30 @@ struct EditModel {
 
   private struct History {
     var edits: [String: [Edit]] = [:]
-    var lives: [Int64] = []
+    var lives: [Edit] = []
     var deletes: [Int64] = []
+
+    /// A row that was inserted and deleted before it was ever in a batch is forgotten (F7).
+    mutating func forget(_ device: String, since life: Int64) {
+      edits = edits.mapValues { $0.filter { $0.device != device || $0.clock < life } }
+      lives.removeAll { $0.device == device && $0.clock >= life }
+    }
   }
 
   private var histories: [String: History] = [:]
 
   /// Notes what one statement, or several, did to a record on one device.
-  mutating func note(_ record: String, before: Known, after: Known, values: [String: Value]) {
+  mutating func note(_ record: String, on device: String, before: Known, after: Known) {
     if before == after { return }
     var history = histories[record] ?? History()
+    if let life = before.life, after.life != life, after.deletedAt == nil, after.cut == before.cut {
+      history.forget(device, since: life)
+    }
     if let cut = after.cut, cut != before.cut { history.deletes.append(cut) }
     if let life = after.life {
-      if before.life != life { history.lives.append(life) }
+      if before.life != life { history.lives.append(Edit(clock: life, value: .null, device: device)) }
       for (field, clock) in after.clocks where before.clocks[field] != clock || before.life != life {
-        history.edits[field, default: []].append(Edit(clock: clock, value: values[field] ?? .null))
+        history.edits[field, default: []].append(Edit(clock: clock, value: after.values[field] ?? .null, device: device))
       }
     } else if let clock = after.deletedAt, clock != before.deletedAt {
       history.deletes.append(clock)
@@ -60,9 +70,9 @@ struct EditModel {
   func expectation(_ record: String) -> Expectation {
     guard let history = histories[record] else { return .dead }
     let latestDelete = history.deletes.max() ?? -1
-    var latestEdit = history.lives.max() ?? -2
+    var latestEdit = history.lives.map(\.clock).max() ?? -2
     for edits in history.edits.values { latestEdit = max(latestEdit, edits.map(\.clock).max() ?? -2) }
-    if latestEdit < latestDelete { return .dead }
+    if latestEdit < max(latestDelete, 0) { return .dead }
     return .alive(
       history.edits.mapValues { edits in
         let latest = edits.map(\.clock).max() ?? 0
