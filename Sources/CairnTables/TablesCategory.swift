@@ -13,7 +13,6 @@ public final class TablesCategory: RecordCategory {
 
   let file: FileContext
   private var sent: [String: SentRevision] = [:]
-  private var refused: [String: Int64] = [:]
   private var unseenNames: [String] = []
 
   init(_ file: FileContext) { self.file = file }
@@ -38,7 +37,7 @@ public final class TablesCategory: RecordCategory {
   public func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch? {
     try file.transaction {
       try Folder.fold(file)
-      var builder = BatchBuilder(file, request, refused: refused)
+      var builder = BatchBuilder(file, request)
       try builder.build()
       sent = builder.sent
       return builder.entries.isEmpty ? nil : OutgoingBatch(zone: zone, entries: builder.entries)
@@ -52,7 +51,6 @@ public final class TablesCategory: RecordCategory {
       for (entry, result) in zip(batch.entries, results) {
         try settlement.settle(entry, sent[entry.operation.record.id.name], result)
       }
-      refused.merge(settlement.refused) { $1 }
       counts.saved += settlement.saved
       counts.deleted += settlement.deleted
       counts.conflicts += settlement.conflicts
@@ -74,7 +72,6 @@ public final class TablesCategory: RecordCategory {
 
   public func recoverInFlight() throws {
     sent = [:]
-    refused = [:]
   }
 
   // MARK: Receiving

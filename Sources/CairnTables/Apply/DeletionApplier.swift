@@ -85,7 +85,8 @@ struct DeletionApplier {
     alive.tag = nil
     alive.pending = .save
     alive.dirty = .all
-    alive.life = .none
+    // A delete that comes after all must still be remembered: the server keeps a tombstone of the record.
+    alive.flags.insert(.attempted)
     if let life { alive.clocks.life = max(alive.clocks.life, life) }
     alive.raiseRevision()
     try file.records.update(record, to: alive)

@@ -117,6 +117,7 @@ struct RecordMerge {
       record.retryAt = nil
       record.flags.remove(.replaces)
     } else {
+      if local.pending != .save { record.raiseRevision() }
       record.pending = .save
       record.dirty = .some(dirty)
       if droppedFromServer { record.flags.insert(.replaces) }

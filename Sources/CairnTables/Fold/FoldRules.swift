@@ -88,7 +88,8 @@ struct FoldRules {
       guard let column = plan.columns.firstIndex(where: { $0.wireName == name }), plan.isField(column),
         try !namesTheSameRecord(plan, column, old.key, at: time)
       else { continue }
-      row.clocks.columns[column] = max(time, row.clocks.columns[column] + 1)
+      // A field that no version has set may be edited by a slow clock: it must not fall under the cut (tables 1.4).
+      row.clocks.columns[column] = max(time, row.clocks.columns[column] + 1, (row.clocks.cut ?? -1) + 1)
       if row.pending != .save { row.dirty = .none }
       row.pending = .save
       row.dirty.insert(name)

@@ -9,8 +9,6 @@ import CairnSQLite
 struct BatchBuilder {
   private let file: FileContext
   private let request: BatchRequest
-  /// Records of which the server or a missing parent said no in this session, with the revision that was refused.
-  private let refused: [String: Int64]
   private(set) var entries: [OutgoingEntry] = []
   private(set) var sent: [String: SentRevision] = [:]
   private var bytes = 0
@@ -23,10 +21,9 @@ struct BatchBuilder {
     var key: Value
   }
 
-  init(_ file: FileContext, _ request: BatchRequest, refused: [String: Int64]) {
+  init(_ file: FileContext, _ request: BatchRequest) {
     self.file = file
     self.request = request
-    self.refused = refused
   }
 
   /// Rows read per step through the pending records.
@@ -60,11 +57,6 @@ struct BatchBuilder {
     }
   }
 
-  /// Whether the record has had its turn: refused at this revision, or waiting for the rest of the call.
-  private func isHeldBack(_ name: String, _ record: RecordRow) -> Bool {
-    refused[name] == record.revision || request.excluded[name] != nil
-  }
-
   // MARK: Saves
 
   /// Returns whether the record travels in this batch.
@@ -77,6 +69,9 @@ struct BatchBuilder {
     decided[place] = taken
     return taken
   }
+
+  /// Whether the record was refused in this call already; the next call tries it again if it may.
+  private func hasHadItsTurn(_ name: String) -> Bool { request.excluded[name] != nil }
 
   private func isDue(_ record: RecordRow) -> Bool {
     switch record.reason {
@@ -125,7 +120,7 @@ struct BatchBuilder {
       try postpone(record, .missingParent)
       return false
     }
-    if isHeldBack(name, record) { return false }
+    if hasHadItsTurn(name) { return false }
     do {
       let operation = try RecordComposer(file).save(record, plan, row: row, name: name)
       return try add(operation, record, name)
@@ -137,7 +132,7 @@ struct BatchBuilder {
 
   /// A row that was put aside is saved all the same, from its parked version (tables M10).
   private mutating func composeParked(_ record: RecordRow, _ plan: TablePlan, _ name: String) throws -> Bool {
-    guard !isHeldBack(name, record), let parked = try file.inbox.find(name)?.record else { return false }
+    guard !hasHadItsTurn(name), let parked = try file.inbox.find(name)?.record else { return false }
     var outgoing = parked
     outgoing.changeTag = record.tag
     return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, name)
@@ -146,7 +141,9 @@ struct BatchBuilder {
   // MARK: Deletes
 
   private mutating func takeDelete(_ record: RecordRow, _ plan: TablePlan) throws {
-    guard isDue(record), let name = try file.names.name(of: record, plan), !isHeldBack(name, record) else { return }
+    guard isDue(record), let name = try file.names.name(of: record, plan), !hasHadItsTurn(name) else {
+      return
+    }
     let stub = Record(id: RecordID(name: name, zone: file.zone), type: plan.wireName, changeTag: record.tag)
     _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, name)
   }

@@ -9,8 +9,6 @@ struct Settlement {
   private(set) var saved = 0
   private(set) var deleted = 0
   private(set) var conflicts = 0
-  /// Records that must not be tried again in this session, with their revision.
-  private(set) var refused: [String: Int64] = [:]
 
   init(_ file: FileContext, now: Int64) {
     self.file = file
@@ -35,12 +33,11 @@ struct Settlement {
         saved += 1
       }
     case .unknownItem:
-      try meetUnknown(name, plan)
+      try meetUnknown(name, plan, triedTag: entry.operation.record.changeTag)
     case .postponed(let reason, let retryAt):
-      try postpone(name, plan, reason, retryAt: retryAt)
+      try postpone(name, plan, reason, retryAt: retryAt, revision: entry.revision)
     case .handedOver(let reason, let error):
-      try postpone(name, plan, reason, retryAt: nil)
-      refused[name] = entry.revision
+      try postpone(name, plan, reason, retryAt: nil, revision: entry.revision)
       try file.outcomes.add(.error, table: plan.name, record: name, "not sent: \(reason.rawValue): \(error.reason)")
     }
   }
@@ -92,11 +89,11 @@ struct Settlement {
   }
 
   /// The server does not know the record; the zone has been fetched since.
-  private func meetUnknown(_ name: String, _ plan: TablePlan) throws {
+  private func meetUnknown(_ name: String, _ plan: TablePlan, triedTag: ChangeTag?) throws {
     guard let record = try file.names.record(named: name, plan) else { return }
     guard record.isAlive else { return try confirmDelete(name, plan) }
-    // A deletion that the fetch brought has decided already: then nothing is pending under a tag.
-    guard record.tag != nil else { return }
+    // A deletion or another version that the fetch brought has decided already: the tag that was tried is gone.
+    guard record.tag != nil, record.tag == triedTag else { return }
     var unknown = record
     unknown.tag = nil
     unknown.pending = .save
@@ -104,8 +101,13 @@ struct Settlement {
     try file.records.update(record, to: unknown)
   }
 
-  private func postpone(_ name: String, _ plan: TablePlan, _ reason: PendingReason, retryAt: Int64?) throws {
+  /// The reason of a refusal belongs to the revision that was refused; only one that ends by itself holds a later
+  /// revision too (tables F8).
+  private func postpone(
+    _ name: String, _ plan: TablePlan, _ reason: PendingReason, retryAt: Int64?, revision: Int64
+  ) throws {
     guard let record = try file.names.record(named: name, plan), record.pending != .none else { return }
+    if record.revision != revision, reason.endsWithRevision { return }
     var waiting = record
     waiting.reason = reason == .unsent ? nil : reason
     waiting.retryAt = retryAt

@@ -43,12 +43,19 @@ struct RecordRow: Hashable, Sendable {
   /// Marks a local change: a new revision, which ends waits that only a new revision ends (tables F8).
   mutating func raiseRevision() {
     revision += 1
-    switch reason {
-    case .rejected, .tooLarge, .permission, .missingParent, .nullKey, .unsent:
+    if reason?.endsWithRevision == true {
       reason = nil
       retryAt = nil
-    default:
-      break
+    }
+  }
+}
+
+extension PendingReason {
+  /// Whether a new revision of the record is tried at once (tables F8).
+  var endsWithRevision: Bool {
+    switch self {
+    case .rejected, .tooLarge, .permission, .missingParent, .nullKey, .unsent: true
+    case .offline, .throttled, .quota, .signedOut, .zoneGone, .schema, .internal: false
     }
   }
 }

@@ -24,7 +24,7 @@ final class Device {
     self.world = world
     path = world.folder.appendingPathComponent("\(name).db").path
     let limits = CloudLimits(entriesPerRequest: world.entriesPerRequest)
-    cloud = FaultInjector(try world.server.cloud(user: world.user, limits: limits))
+    cloud = FaultInjector(AlteredCloud(try world.server.cloud(user: world.user, limits: limits), world.alterations))
     randomness = SeededRandomness(seed: UInt64(name.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) }))
     time = world.clock.skewed(byMilliseconds: skew)
     program = try Connection(path: path, mode: .create)
@@ -42,6 +42,15 @@ final class Device {
     guard let seconds, let before else { return }
     let time = 2_440_587.5 + Double(World.start + seconds * 1_000) / 86_400_000
     try program.execute("UPDATE cairn_log SET time = \(time) WHERE id > \(before)")
+  }
+
+  /// Closes the program's connection while `body` puts another file in its place.
+  func reconnect(_ body: () throws -> Void) throws {
+    let foreignKeys = try program.scalar("PRAGMA foreign_keys")
+    program = try Connection(path: ":memory:", mode: .create)
+    try body()
+    program = try Connection(path: path, mode: .readWrite)
+    try program.execute("PRAGMA foreign_keys = \(foreignKeys == .integer(1) ? "ON" : "OFF")")
   }
 
   private func lastLogID() throws -> Int64? {

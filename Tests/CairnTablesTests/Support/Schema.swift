@@ -1,5 +1,16 @@
 /// Schemas of the scenarios.
 enum Schema {
+  /// The part of schema S that most merges need: less to set up.
+  static let lists = """
+    CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, title, color);
+    CREATE TABLE items(id TEXT PRIMARY KEY NOT NULL, list_id TEXT NOT NULL REFERENCES lists ON DELETE CASCADE, title,
+      done, due);
+    CREATE TABLE covers(list_id TEXT PRIMARY KEY NOT NULL REFERENCES lists ON DELETE CASCADE, image BLOB);
+    CREATE TABLE tags(name TEXT PRIMARY KEY NOT NULL COLLATE NOCASE);
+    CREATE TABLE slots(id TEXT PRIMARY KEY NOT NULL, pos UNIQUE, label);
+    CREATE TABLE notes(id INTEGER PRIMARY KEY, title, body);
+    """
+
   /// Schema S of tables.md section 8.
   static let scenarios = """
     CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, title, color);

@@ -14,6 +14,8 @@ final class World {
   let folder: URL
   let clock = ManualClock(wallClock: World.start)
   let server: InMemoryServer
+  /// What becomes of the pages that devices fetch, and what was stored.
+  let alterations = AlteredCloud.Alterations()
   let user = "anna"
   var entriesPerRequest: Int
   let place = SyncPlace(
