@@ -171,4 +171,9 @@ final class RecordStore {
 
   /// Forgets changes of counts whose transaction was rolled back.
   func discardCounts() { liveDeltas.removeAll(keepingCapacity: true) }
+
+  /// The counts that are not flushed yet, for going back to a savepoint.
+  var countsMark: [Int: Int] { liveDeltas }
+
+  func restoreCounts(_ mark: [Int: Int]) { liveDeltas = mark }
 }
