@@ -89,12 +89,17 @@ struct RowWriter {
     var own: [Int64] = []
     var found = false
     while try statement.step() {
-      guard let entry = LogEntry(statement, file.catalog), entry.shape.table == plan.number,
-        RowKey.canonical(entry.key, plan) == key
-      else { continue }
+      guard let entry = LogEntry(statement, file.catalog), entry.shape.table == plan.number else { continue }
+      if entry.operation == .begin {
+        own.append(entry.id)
+        continue
+      }
+      guard RowKey.canonical(entry.key, plan) == key else { continue }
+      // A key spelled otherwise (NOCASE) is logged as a change of key.
+      let isOwnKind = entry.operation == operation || entry.operation == .rekey && operation == .update
       if entry.operation == .candidate || entry.operation == .danger {
         own.append(entry.id)
-      } else if !found && entry.operation == operation {
+      } else if !found && isOwnKind {
         own.append(entry.id)
         found = true
       }

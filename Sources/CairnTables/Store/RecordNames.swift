@@ -34,14 +34,46 @@ struct RecordNames {
     return try namer.name(plan, key: RowKey.parts(of: key, plan), mappedName: name(ofMapped:_:))
   }
 
+  /// What ``RecordRow/name`` holds of a live natural record: its name where that is hashed, because the key can't be read
+  /// from it.
+  func kept(ofKey key: Value, _ plan: TablePlan) throws -> Value {
+    guard plan.keyKind == .natural, Self.mayBeHashed(key, plan), let name = try name(ofKey: key, plan),
+      RecordNameCodec.decode(name, plan) == .hashed
+    else { return .null }
+    return .text(name)
+  }
+
+  /// Whether a name can be over the limit: a byte takes at most three, nine in the name of a parent.
+  private static func mayBeHashed(_ key: Value, _ plan: TablePlan) -> Bool {
+    let bytes =
+      switch key {
+      case .text(let text): text.utf8.count
+      case .malformedText(let raw), .blob(let raw): raw.count
+      default: 20
+      }
+    let most = plan.keyParts.contains(.value) && !plan.keyParts.contains { $0 != .value } ? 3 : 9
+    return bytes * most + 64 * plan.keyParts.count + plan.wireName.utf8.count > RecordNameCodec.maximumLength
+  }
+
   /// The name of the record that an integer stands for in a mapped table.
   func name(ofMapped integer: Int64, in table: Int) throws -> String? { try name(ofMapped: table, integer) }
 
   private func name(ofMapped table: Int, _ integer: Int64) throws -> String? {
     guard let plan = file.catalog.plan(table),
       case .blob(let uuid)? = try file.records.storedName(table, key: .integer(integer))
+        ?? file.endedNames[table]?[integer]
     else { return nil }
     return RecordNameCodec.mapped(table: plan.wireName, uuid: uuid)
+  }
+
+  /// The name that a key gave before integers lost their records in this fold.
+  func formerName(ofKey key: Value, _ plan: TablePlan) throws -> String? {
+    try namer.name(plan, key: RowKey.parts(of: key, plan)) { table, integer in
+      if let plan = file.catalog.plan(table), case .blob(let uuid)? = file.endedNames[table]?[integer] {
+        return RecordNameCodec.mapped(table: plan.wireName, uuid: uuid)
+      }
+      return try name(ofMapped: table, integer)
+    }
   }
 
   // MARK: Records of names
