@@ -132,13 +132,18 @@ struct RowWriter {
     try statement.bind(1, mark)
     var own: [Int64] = []
     while try statement.step() {
-      guard let entry = LogEntry(statement, file.catalog), entry.shape.table == plan.number,
-        RowKey.canonical(entry.key, plan) == key
-      else { continue }
+      guard let entry = LogEntry(statement, file.catalog), entry.shape.table == plan.number else { continue }
+      if entry.operation == .begin || entry.operation == .announcement {
+        own.append(entry.id)
+        continue
+      }
+      guard RowKey.canonical(entry.key, plan) == key else { continue }
       switch entry.operation {
       case .candidate, .danger, .update: own.append(entry.id)
       case .insert, .delete: if operation != .update { own.append(entry.id) }
-      case .rekey: continue
+      // A key spelled otherwise (NOCASE) is logged as a change of key.
+      case .rekey: if operation == .update { own.append(entry.id) }
+      case .begin, .announcement: continue
       }
     }
     for id in own { try file.connection.run("DELETE FROM cairn_log WHERE id = ?", .integer(id)) }

@@ -4,16 +4,17 @@ import CairnSQLite
 ///
 /// An entry's `event` is `(table * 4096 + generation) * 8 + operation`; its values lie in `v1`, `v2`, … in this order:
 ///
-///     insert      key
-///     delete      key, total
-///     update      key, masks
-///     rekey       new key, masks, old key
-///     candidate   key of the row in the way, masks of what would change, total
-///     danger      key of the row in the way of a unique index
+///     insert        key
+///     update        key, masks
+///     delete        key
+///     rekey         new key, masks, old key
+///     candidate     key of the row in the way, masks of what would change
+///     danger        key of the row in the way of a unique index
+///     begin         nothing; an insert or change of key begins, and the entry before it is no part of it
+///     announcement  new key, old key; a mapped integer is about to change
 ///
 /// A key takes one value per key column. A mask takes one value per 63 columns; bit *i* of mask *j* stands for column
-/// 63 *j* + *i*. `total` is SQLite's `total_changes()`: equal in all entries of one statement, greater in later ones of
-/// the connection.
+/// 63 *j* + *i*.
 struct LogLayout {
   enum Operation: Int64 {
     case insert = 0
@@ -22,6 +23,8 @@ struct LogLayout {
     case rekey = 3
     case candidate = 4
     case danger = 5
+    case begin = 6
+    case announcement = 7
   }
 
   static let columnsPerMask = 63

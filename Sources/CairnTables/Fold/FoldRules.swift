@@ -4,18 +4,18 @@ import CairnSQLite
 /// What an insert, edit, delete or change of key makes of a record (tables 3.1, 3.2).
 struct FoldRules {
   let file: FileContext
-  let rekeys: RekeyedParents
+  /// Mapped integers that change at this place in the log.
+  var moves = MovedParents()
+  /// Mapped integers that lost or got their record in this fold.
+  var integers = IntegerReuse()
 
-  init(_ file: FileContext, rekeys: RekeyedParents) {
-    self.file = file
-    self.rekeys = rekeys
-  }
+  init(_ file: FileContext) { self.file = file }
 
   private var records: RecordStore { file.records }
 
   // MARK: Insert
 
-  func insert(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
+  mutating func insert(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
     let old: RecordRow?
     if plan.isNamedByParent {
       old = try recordAt(plan, key, time)
@@ -36,8 +36,9 @@ struct FoldRules {
   }
 
   /// Stores a new record; false if there is one under its key.
-  private func store(_ row: RecordRow, _ plan: TablePlan) throws -> Bool {
+  private mutating func store(_ row: RecordRow, _ plan: TablePlan) throws -> Bool {
     guard try records.insert(row) else { return false }
+    integers.begin(plan, row.key, at: row.clocks.life)
     try file.meetParked(row, plan)
     return true
   }
@@ -71,23 +72,22 @@ struct FoldRules {
 
   // MARK: Edit
 
-  func edit(_ plan: TablePlan, _ key: Value, _ changed: [String], at time: FieldClock) throws {
+  mutating func edit(_ plan: TablePlan, _ key: Value, _ changed: [String], at time: FieldClock) throws {
     guard let old = try records.find(plan.number, key: key), old.isAlive else {
       // An update of a row that has no record: capture was off when it was inserted.
       return try file.rowExists(plan, key) ? insert(plan, key, at: time) : ()
     }
-    let row = try edited(old, plan, changed, at: time)
+    let row = edited(old, plan, changed, at: time)
     try records.update(old, to: row)
   }
 
   /// Each changed field gets max(logged time, its clock + 1) (tables F3).
-  private func edited(_ old: RecordRow, _ plan: TablePlan, _ changed: [String], at time: FieldClock) throws -> RecordRow
-  {
+  func edited(_ old: RecordRow, _ plan: TablePlan, _ changed: [String], at time: FieldClock) -> RecordRow {
     var row = old
     var edits = false
     for name in changed {
       guard let column = plan.columns.firstIndex(where: { $0.wireName == name }), plan.isField(column),
-        try !namesTheSameRecord(plan, column, old.key, at: time)
+        !namesTheSameRecord(plan, column)
       else { continue }
       // A field that no version has set may be edited by a slow clock: it must not fall under the cut (tables 1.4).
       row.clocks.columns[column] = max(time, row.clocks.columns[column] + 1, (row.clocks.cut ?? -1) + 1)
@@ -101,34 +101,38 @@ struct FoldRules {
   }
 
   /// Whether a foreign key changed only because its parent's mapped integer did (tables F5).
-  private func namesTheSameRecord(_ plan: TablePlan, _ column: Int, _ key: Value, at time: FieldClock) throws -> Bool {
-    guard !rekeys.isEmpty, let target = plan.columns[column].localTarget,
-      case .integer(let integer)? = try file.columnValue(plan, column, key)
-    else { return false }
-    return rekeys.previous(target, integer, at: time) != nil
+  private func namesTheSameRecord(_ plan: TablePlan, _ column: Int) -> Bool {
+    guard !moves.isEmpty, let target = plan.columns[column].localTarget, moves.isMoving(target) else { return false }
+    return plan.foreignKeys.contains { $0.onUpdate == .cascade && $0.columns.contains(column) }
   }
 
   // MARK: Delete
 
-  func delete(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
+  mutating func delete(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
     guard let old = try records.find(plan.number, key: key), old.isAlive else { return }
     try delete(plan, old, at: time)
   }
 
-  func delete(_ plan: TablePlan, _ old: RecordRow, at time: FieldClock) throws {
+  mutating func delete(_ plan: TablePlan, _ old: RecordRow, at time: FieldClock) throws {
     let clock = max(time, old.clocks.touch + 1, (old.clocks.cut ?? -1) + 1)
+    let dead = try file.dead(old, plan, at: clock)
     try records.remove(old)
-    if let dead = try file.dead(old, plan, at: clock) { _ = try records.insert(dead) }
+    if plan.keyKind == .mapped, case .integer(let integer) = old.key {
+      file.endedNames[plan.number, default: [:]][integer] = old.name
+    }
+    if let dead { _ = try records.insert(dead) }
     if old.flags.contains(.parked) { try file.inbox.removeParked(try file.names.name(of: old, plan)) }
   }
 
   // MARK: Change of key
 
-  func rekey(_ plan: TablePlan, from old: Value, to new: Value, _ changed: [String], at time: FieldClock) throws {
+  mutating func rekey(_ plan: TablePlan, from old: Value, to new: Value, _ changed: [String], at time: FieldClock)
+    throws
+  {
     guard let record = try records.find(plan.number, key: old), record.isAlive else {
       return try insert(plan, new, at: time)
     }
-    let sameRecord = try plan.keyKind == .mapped || keepsItsName(plan, record, new, at: time)
+    let sameRecord = plan.keyKind == .mapped || keepsItsName(plan, record, new)
     guard sameRecord else {
       try delete(plan, record, at: time)
       return try insert(plan, new, at: time)
@@ -137,21 +141,22 @@ struct FoldRules {
     var moved = record
     moved.key = new
     if plan.keyKind == .mapped {
+      integers.forget(plan, old)
       if case .integer(let creator) = old, moved.wish == nil { moved.wish = creator }
       if case .integer(let integer) = new, moved.wish == integer { moved.wish = nil }
     }
-    try records.update(record, to: try edited(moved, plan, changed, at: time))
+    try records.update(record, to: edited(moved, plan, changed, at: time))
   }
 
   /// Whether a row whose key is made of parents' integers names the same record after they changed.
-  private func keepsItsName(_ plan: TablePlan, _ record: RecordRow, _ new: Value, at time: FieldClock) throws -> Bool {
-    guard plan.isNamedByParent, !rekeys.isEmpty else { return false }
+  private func keepsItsName(_ plan: TablePlan, _ record: RecordRow, _ new: Value) -> Bool {
+    guard plan.isNamedByParent, !moves.isEmpty else { return false }
     var parts = RowKey.parts(of: new, plan)
     for (i, column) in plan.keyColumns.enumerated() {
-      guard let target = plan.columns[column].localTarget, case .integer(let integer) = parts[i],
-        let previous = rekeys.previous(target, integer, at: time)
-      else { continue }
-      parts[i] = .integer(previous)
+      guard let target = plan.columns[column].localTarget, let previous = moves.previous(target, parts[i]) else {
+        continue
+      }
+      parts[i] = previous
     }
     return RowKey.canonical(parts, plan) == record.key
   }

@@ -4,9 +4,9 @@ import CairnSQLite
 /// Turns log entries into record states (tables 3.1).
 ///
 /// Entries are taken in log order. What an entry means may depend on entries of the same statement before it: a
-/// *candidate* announces that an insert may replace a row, a *danger* that a row may be removed by way of a unique
-/// index (tables T14–T16). Both are believed only when the insert or update that they announced follows. The folded
-/// entries are removed in the transaction that stores their result.
+/// *candidate* announces that an insert may replace a row, and is believed only when the insert follows; a *danger* that
+/// a row may be removed by way of a unique index, and is believed when the row is gone and no later entry shows that it
+/// was there (tables T14–T16). The folded entries are removed in the transaction that stores their result.
 ///
 /// A fold is cut into several transactions, so that other programs get the write lock between; never between the
 /// entries of one statement that explain each other.
@@ -18,8 +18,8 @@ struct Folder {
   private var rules: FoldRules
   /// Rows that a running statement may replace, by table and key.
   private var candidates: [TableKey: Candidate] = [:]
-  /// Rows that a running statement may remove, by table.
-  private var dangers: [Int: [Danger]] = [:]
+  /// Rows that statements may have removed, and when; until the log shows whether they did.
+  private var dangers: [TableKey: FieldClock] = [:]
 
   private struct TableKey: Hashable {
     var table: Int
@@ -28,18 +28,15 @@ struct Folder {
 
   private struct Candidate {
     var time: FieldClock
-    var total: Int64
     var changed: [String]
+    /// The row was deleted after the announcement; a part of the replacement if the insert follows
+    /// (recursive_triggers on), a delete like any other if not.
+    var isDeleted = false
   }
 
-  private struct Danger {
-    var key: Value
-    var time: FieldClock
-  }
-
-  private init(_ file: FileContext, rekeys: RekeyedParents) {
+  private init(_ file: FileContext) {
     self.file = file
-    rules = FoldRules(file, rekeys: rekeys)
+    rules = FoldRules(file)
   }
 
   /// Folds everything that is committed at this moment. Opens its own transactions, or takes part in the open one.
@@ -50,7 +47,7 @@ struct Folder {
     var more = true
     while more {
       more = try file.transaction {
-        var folder = try Folder(file, rekeys: RekeyedParents.read(file))
+        var folder = Folder(file)
         return try folder.foldChunk()
       }
     }
@@ -64,7 +61,7 @@ struct Folder {
     var count = 0
     var more = false
     while try statement.step() {
-      if count >= Self.chunk && candidates.isEmpty && dangers.isEmpty {
+      if count >= Self.chunk && candidates.isEmpty && rules.moves.isEmpty {
         more = true
         statement.reset()
         break
@@ -73,6 +70,9 @@ struct Folder {
       count += 1
       if let entry = LogEntry(statement, file.catalog) { try fold(entry) }
     }
+    try dropCandidates { _, _ in true }
+    try judgeDangers()
+    try rules.settleIntegers()
     if more {
       try file.connection.run("DELETE FROM cairn_log WHERE id <= ?", .integer(last))
     } else {
@@ -84,33 +84,44 @@ struct Folder {
   private mutating func fold(_ entry: LogEntry) throws {
     guard let plan = file.catalog.plan(entry.shape.table) else { return }
     try endOlderStatements(entry.time)
+    switch entry.operation {
+    case .begin: return try dropCandidates { place, _ in place.table == plan.number }
+    case .announcement:
+      let new = entry.key.first.map { TableKey(table: plan.number, key: $0) }
+      return try rules.moves.announce(entry, isTaken: new.map { candidates[$0] != nil } ?? false, file)
+    default: break
+    }
     guard let key = RowKey.canonical(entry.key, plan) else { return try foldNullKey(entry, plan) }
     let place = TableKey(table: plan.number, key: key)
+    let danger = dangers.isEmpty ? nil : dangers.removeValue(forKey: place)
     switch entry.operation {
     case .candidate:
-      candidates[place] = Candidate(time: entry.time, total: entry.total, changed: entry.changed)
+      try dropCandidates { other, _ in other == place }
+      candidates[place] = Candidate(time: entry.time, changed: entry.changed)
     case .danger:
-      candidates[place] = nil
-      dangers[plan.number, default: []].append(Danger(key: key, time: entry.time))
+      dangers[place] = entry.time
     case .insert:
-      try believeDangers(plan)
       if let candidate = candidates.removeValue(forKey: place) {
         try rules.edit(plan, key, candidate.changed, at: entry.time)
       } else {
+        if let danger { try rules.delete(plan, key, at: danger) }
         try rules.insert(plan, key, at: entry.time)
       }
     case .update:
-      try believeDangers(plan)
       candidates[place] = nil
       try rules.edit(plan, key, entry.changed, at: entry.time)
     case .delete:
       // A delete inside the statement that announced a replacement is a part of it (recursive_triggers on).
-      if let candidate = candidates[place], candidate.time == entry.time, candidate.total == entry.total { return }
-      candidates[place] = nil
-      try rules.delete(plan, key, at: entry.time)
+      if candidates[place] != nil {
+        candidates[place]?.isDeleted = true
+      } else {
+        try rules.delete(plan, key, at: entry.time)
+      }
     case .rekey:
-      try believeDangers(plan)
+      if let danger, candidates[place] == nil { try rules.delete(plan, key, at: danger) }
       try foldRekey(entry, plan, place)
+      rules.moves.end(plan.number)
+    case .begin, .announcement: break
     }
   }
 
@@ -120,6 +131,9 @@ struct Folder {
       try rules.countNullKeys(plan, -1)
       return try rules.insert(plan, place.key, at: entry.time)
     }
+    let oldPlace = TableKey(table: plan.number, key: old)
+    try dropCandidates { other, _ in other == oldPlace }
+    dangers[oldPlace] = nil
     if old == place.key { return try rules.edit(plan, old, entry.changed, at: entry.time) }
     if let candidate = candidates.removeValue(forKey: place) {
       try rules.delete(plan, old, at: entry.time)
@@ -140,21 +154,34 @@ struct Folder {
       } else {
         try rules.countNullKeys(plan, -1)
       }
-    case .update, .candidate, .danger: break
+    case .update, .candidate, .danger, .begin, .announcement: break
     }
   }
 
-  /// A row that was in danger and is gone was removed by the statement; SQLite ran no delete trigger (tables T15).
-  private mutating func believeDangers(_ plan: TablePlan) throws {
-    guard let threatened = dangers.removeValue(forKey: plan.number) else { return }
-    for danger in threatened where try !file.rowExists(plan, danger.key) {
-      try rules.delete(plan, danger.key, at: danger.time)
+  /// A row that was in danger, that no later entry shows, and that is gone was removed by the statement; SQLite ran no
+  /// delete trigger for it (tables T15).
+  private mutating func judgeDangers() throws {
+    for (place, time) in dangers {
+      guard let plan = file.catalog.plan(place.table), try !file.rowExists(plan, place.key) else { continue }
+      try rules.delete(plan, place.key, at: time)
     }
+    dangers = [:]
   }
 
   /// Announcements of statements that are over came to nothing: the row was skipped (OR IGNORE, DO NOTHING).
   private mutating func endOlderStatements(_ time: FieldClock) throws {
-    if !candidates.isEmpty { candidates = candidates.filter { $0.value.time == time } }
-    if !dangers.isEmpty { dangers = dangers.filter { $0.value.contains { $0.time == time } } }
+    if !candidates.isEmpty { try dropCandidates { $1.time != time } }
+    rules.moves.endOlder(than: time)
+  }
+
+  /// Forgets candidates that were not replaced; those that were deleted since were deleted by statements of their own.
+  private mutating func dropCandidates(_ isOver: (TableKey, Candidate) -> Bool) throws {
+    guard !candidates.isEmpty else { return }
+    for (place, candidate) in candidates where isOver(place, candidate) {
+      candidates[place] = nil
+      if candidate.isDeleted, let plan = file.catalog.plan(place.table) {
+        try rules.delete(plan, place.key, at: candidate.time)
+      }
+    }
   }
 }

@@ -14,8 +14,6 @@ struct LogEntry {
   var changed: [String] = []
   /// The key before a change of the key.
   var oldKey: [Value] = []
-  /// SQLite's count of changes on the connection when the statement began.
-  var total: Int64 = 0
 
   /// Julian day of 1970-01-01T00:00Z.
   private static let epoch = 2_440_587.5
@@ -41,20 +39,17 @@ struct LogEntry {
         return mask >> Int64(bit % LogLayout.columnsPerMask) & 1 == 1
       }.map { shape.columns[$0] }
     }
-    key = values(shape.keyCount)
+    key = operation == .begin ? [] : values(shape.keyCount)
     switch operation {
-    case .insert, .danger:
+    case .insert, .delete, .danger, .begin:
       break
-    case .update:
+    case .update, .candidate:
       changed = masks()
-    case .delete:
-      total = s.integer(next)
     case .rekey:
       changed = masks()
       oldKey = values(shape.keyCount)
-    case .candidate:
-      changed = masks()
-      total = s.integer(next)
+    case .announcement:
+      oldKey = values(shape.keyCount)
     }
   }
 }

@@ -15,6 +15,9 @@ final class FileContext {
   private(set) lazy var names = RecordNames(self)
   var rowStatements: [Int: RowStatements] = [:]
   var codecs: [Int: RecordBodyCodec] = [:]
+  /// Stored names of the records that lost their integers in the fold that runs, by table: rows of `foreign_keys = OFF`
+  /// may outlive the parents that name them.
+  var endedNames: [Int: [Int64: Value]] = [:]
   /// What SQLite does with triggers on this connection.
   var triggersEnabled = true
   /// The schema version that the catalog was made for.
@@ -72,6 +75,7 @@ final class FileContext {
       }
     } catch {
       records.discardCounts()
+      endedNames = [:]
       throw error
     }
   }

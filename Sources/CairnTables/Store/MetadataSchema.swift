@@ -39,6 +39,8 @@ enum MetadataSchema {
     """,
     "CREATE INDEX cairn_inbox_stage ON cairn_inbox(stage, rank, name)",
     "CREATE INDEX cairn_inbox_waits ON cairn_inbox(waits) WHERE waits IS NOT NULL",
+    // Mapped integers without a row that rows refer to (tables F6).
+    "CREATE TABLE cairn_dangling(tbl INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID",
     // Names of records that a snapshot has shown.
     "CREATE TABLE cairn_seen(name TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID",
     """
@@ -49,7 +51,7 @@ enum MetadataSchema {
 
   static let tableNames: Set<String> = [
     "cairn_state", "cairn_setting", "cairn_table", "cairn_log", "cairn_record", "cairn_inbox", "cairn_seen",
-    "cairn_outcome",
+    "cairn_outcome", "cairn_dangling",
   ]
 
   /// Whether the file was prepared by some version of Cairn.

@@ -75,8 +75,19 @@ struct RecordNames {
   private func name(ofMapped table: Int, _ integer: Int64) throws -> String? {
     guard let plan = file.catalog.plan(table),
       case .blob(let uuid)? = try file.records.storedName(table, key: .integer(integer))
+        ?? file.endedNames[table]?[integer]
     else { return nil }
     return RecordNameCodec.mapped(table: plan.wireName, uuid: uuid)
+  }
+
+  /// The name that a key gave before integers lost their records in this fold.
+  func formerName(ofKey key: Value, _ plan: TablePlan) throws -> String? {
+    try namer.name(plan, key: RowKey.parts(of: key, plan)) { table, integer in
+      if let plan = file.catalog.plan(table), case .blob(let uuid)? = file.endedNames[table]?[integer] {
+        return RecordNameCodec.mapped(table: plan.wireName, uuid: uuid)
+      }
+      return try name(ofMapped: table, integer)
+    }
   }
 
   // MARK: Records of names

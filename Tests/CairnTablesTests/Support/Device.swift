@@ -19,7 +19,9 @@ final class Device {
   private var program: Connection
   private var engine: DatabaseSync?
 
-  init(_ name: String, _ world: World, schema: String, skew: Int64 = 0, foreignKeys: Bool = true) throws {
+  init(
+    _ name: String, _ world: World, schema: String, skew: Int64 = 0, foreignKeys: Bool = true, journal: String = "WAL"
+  ) throws {
     self.name = name
     self.world = world
     path = world.folder.appendingPathComponent("\(name).db").path
@@ -28,7 +30,7 @@ final class Device {
     randomness = SeededRandomness(seed: UInt64(name.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) }))
     time = world.clock.skewed(byMilliseconds: skew)
     program = try Connection(path: path, mode: .create)
-    try program.execute("PRAGMA journal_mode = WAL; PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF")")
+    try program.execute("PRAGMA journal_mode = \(journal); PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF")")
     if !schema.isEmpty { try program.execute(schema) }
   }
 

@@ -34,9 +34,10 @@ final class World {
 
   /// A device with the schema of the scenarios (tables section 8), not prepared yet.
   func device(
-    _ name: String, schema: String = Schema.scenarios, skew: Int64 = 0, foreignKeys: Bool = true
+    _ name: String, schema: String = Schema.scenarios, skew: Int64 = 0, foreignKeys: Bool = true,
+    journal: String = "WAL"
   ) throws -> Device {
-    let device = try Device(name, self, schema: schema, skew: skew, foreignKeys: foreignKeys)
+    let device = try Device(name, self, schema: schema, skew: skew, foreignKeys: foreignKeys, journal: journal)
     devices.append(device)
     return device
   }
