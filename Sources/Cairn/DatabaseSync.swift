@@ -83,7 +83,6 @@ public final class DatabaseSync {
   }
 
   private var lastCondition: EngineCondition = .ready
-  private var lastFailure: SyncFailure?
 
   private func noteRunning() {
     let cloud = cloud
