@@ -49,6 +49,7 @@ public final class DatabaseSync {
     self.connect = connect
     let database = try SyncedDatabase(path: path, time: time, randomness: randomness)
     lock = try FileLock(database: path)
+    try database.checkIsFinished()
     self.database = database
     cloud = try connect(database.place())
     session = try Self.session(database, cloud, settings, time, randomness, observer)
@@ -74,7 +75,11 @@ public final class DatabaseSync {
       session = try Self.session(database, cloud, settings, time, randomness, observer)
       noteRunning()
     }
-    if let answer = try database.takeAnswer().flatMap(ZoneLossAnswer.init(rawValue:)) { try decide(answer) }
+    if let word = try database.answer() {
+      // Taken away after it is stored: answering twice does nothing, answering never would ask again.
+      if let answer = ZoneLossAnswer(rawValue: word) { try decide(answer) }
+      try database.removeAnswer()
+    }
   }
 
   private var lastCondition: EngineCondition = .ready

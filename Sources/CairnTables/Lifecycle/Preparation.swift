@@ -43,7 +43,7 @@ public struct Preparation {
     public var rows: Int
   }
 
-  let options: Options
+  public let options: Options
   let cloud: any CloudDatabase
   let time: any TimeSource
   let randomness: any Randomness
@@ -80,6 +80,17 @@ public struct Preparation {
     let connection = try DatabaseOpener.open(options.path, mode: exists ? .readWrite : .create)
     let mode = try ModeChoice(self, connection, published).choose()
     return try install(connection, mode, user, published)
+  }
+
+  /// Whether the file is prepared, and no earlier run was cut off.
+  public func isFinished() throws -> Bool {
+    guard FileManager.default.fileExists(atPath: options.path) else { return false }
+    do {
+      let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
+      return try MetadataSchema.isInstalled(in: connection) && FileSettings(connection).get(.takeUp) == nil
+    } catch let error as SQLiteError {
+      throw DatabaseOpener.explain(error, options.path)
+    }
   }
 
   private func isPrepared() throws -> Bool {
@@ -192,6 +203,13 @@ public struct Preparation {
     if let owner = try settings.get(.user), owner != user {
       throw TablesError.mode(
         "\(options.path) belongs to another user of this server (\(owner)): use a token of that user, or run cairn deinit \(options.path) first; its rows stay"
+      )
+    }
+    if let mode = options.mode, let begun = try settings.get(.takeUp)?.split(separator: " ").first,
+      begun != mode.rawValue
+    {
+      throw TablesError.mode(
+        "an interrupted cairn init --mode \(begun) has to be finished first: run it with --mode \(begun), or run cairn deinit \(options.path) to begin anew"
       )
     }
     try connection.transaction { try Selection(options: options.selection).store(settings) }

@@ -48,6 +48,13 @@ public final class SyncedDatabase {
       user: try settings.get(.user) ?? "")
   }
 
+  /// Throws ``TablesError/unfinished(path:mode:)`` where `init` was cut off: rows that it has not taken up would be
+  /// missing on the server, and rows that it was to remove would meet the server's.
+  public func checkIsFinished() throws {
+    guard let mode = try file.settings.get(.takeUp)?.split(separator: " ").first else { return }
+    throw TablesError.unfinished(path: path, mode: String(mode))
+  }
+
   /// A number that changes when another program commits to the file.
   public func dataVersion() throws(SQLiteError) -> Int64 { try file.connection.dataVersion() }
 

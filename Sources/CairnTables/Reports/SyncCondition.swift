@@ -31,12 +31,11 @@ extension SyncedDatabase {
     try file.transaction { try file.settings.set(.answer, answer) }
   }
 
-  /// The answer that was left; it is taken away.
-  public func takeAnswer() throws -> String? {
-    guard let answer = try file.settings.get(.answer) else { return nil }
-    try file.transaction { try file.settings.set(.answer, nil) }
-    return answer
-  }
+  /// The answer that was left.
+  public func answer() throws -> String? { try file.settings.get(.answer) }
+
+  /// Takes the answer away, once it has been acted on.
+  public func removeAnswer() throws { try file.transaction { try file.settings.set(.answer, nil) } }
 
   /// Whether another program has changed the schema since this database was opened: then it must be opened again.
   public func schemaHasChanged() throws -> Bool { try file.schemaVersion() != file.openedSchemaVersion }
