@@ -68,11 +68,17 @@ let package = Package(
     // L5
     library("Cairn", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient"]),
 
+    library(
+      "CairnSimulation",
+      [
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore", "CairnTables", "CairnTesting",
+      ]),
+
     // L6
     .executableTarget(
       name: "CairnCLI",
       dependencies: [
-        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient",
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient", "CairnSimulation",
         .target(name: "CairnServer", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
@@ -87,6 +93,7 @@ let package = Package(
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
+    tests("CairnSimulationTests", ["CairnSimulation"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )
