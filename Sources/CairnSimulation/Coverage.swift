@@ -10,8 +10,10 @@ public struct Coverage: Hashable, Sendable {
     // What happens to a device.
     case crashed, storageFailed, restarted, clockJumped, copied, columnAdded
     // What sync has to do because of it.
-    case conflict, removedByFetch, parkedUnique, parkedMissingParent, unparked, localLoss, reasserted, replaceSent
-    case createSent, conditionalDelete, decided, zoneRecreated, cascadeFromFetch
+    case conflict, removedByFetch, parkedUnique, parkedMissingParent, parked, mergeLoss, replaceSent
+    case createSent, conditionalDelete, decided, zoneRecreated
+    /// A record that was deleted is created again.
+    case revived
   }
 
   private var counts: [Mark: Int] = [:]

@@ -19,7 +19,10 @@ public enum Simulation {
     /// Copied files, lost zones, restored servers, added columns.
     public static let upheavals = Features(rawValue: 16)
 
-    public static let all: Features = [.manyKeys, .foreignKeys, .unique, .faults, .upheavals]
+    /// Programs that switch recursive_triggers on.
+    public static let recursiveTriggers = Features(rawValue: 32)
+
+    public static let all: Features = [.manyKeys, .foreignKeys, .unique, .faults, .upheavals, .recursiveTriggers]
   }
 
   public struct Options: Hashable, Sendable {

@@ -16,7 +16,7 @@ enum SimulateCommand: Command {
       .integer("steps", "N", in: 1...100_000, "steps of a run (default 200)"),
       .integer("count", "M", in: 1...1_000_000, "runs, each with the next seed (default 1)"),
       .value(
-        "without", "FEATURE", "leave out manyKeys, foreignKeys, unique, faults or upheavals, to find a cause",
+        "without", "FEATURE", "leave out manyKeys, foreignKeys, unique, faults, upheavals or recursiveTriggers",
         repeated: true),
       .flag("trace", "print what happens in every run, not only in one that fails"),
       .flag("keep-going", "go on after a violation, and don't look for its shortest trace"),
@@ -60,9 +60,11 @@ enum SimulateCommand: Command {
     case "unique": return .unique
     case "faults": return .faults
     case "upheavals": return .upheavals
+    case "recursiveTriggers": return .recursiveTriggers
     default:
       throw CommandError.usage(
-        "there is no feature \(name)", remedy: "the features are manyKeys, foreignKeys, unique, faults and upheavals")
+        "there is no feature \(name)",
+        remedy: "the features are manyKeys, foreignKeys, unique, faults, upheavals and recursiveTriggers")
     }
   }
 

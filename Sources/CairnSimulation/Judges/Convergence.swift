@@ -75,6 +75,7 @@ struct Convergence {
     var first: (picture: [String: [String]], parked: [String])?
     for device in world.devices {
       let status = try device.database.status()
+      noteEvents(try device.database.events(limit: 10_000))
       if status.pending > 0 { throw violation("pending", "\(device.name): \(status.reasons)") }
       if try device.rows("PRAGMA integrity_check") != [[.text("ok")]] {
         throw violation("integrity", "\(device.name): \(try device.rows("PRAGMA integrity_check"))")
@@ -96,6 +97,16 @@ struct Convergence {
     }
   }
 
+  private func noteEvents(_ events: [LoggedEvent]) {
+    for event in events {
+      switch event.kind {
+      case "merged": world.coverage.note(.mergeLoss)
+      case "parked": world.coverage.note(.parked)
+      default: continue
+      }
+    }
+  }
+
   /// Parked records of a device; only UNIQUE constraints, and what depends on rows that these keep away, explain any.
   private func parked(_ device: SimulatedDevice) throws -> [String] {
     let parked = try device.database.parked()
@@ -107,7 +118,8 @@ struct Convergence {
         || (record.reason == .missingParent && parked.contains { $0.reason == .unique })
       if !isExplained {
         throw violation(
-          "parked", "\(device.name): \(record.record) is parked without need: \(record.reason.rawValue): \(record.detail)")
+          "parked",
+          "\(device.name): \(record.record) is parked without need: \(record.reason.rawValue): \(record.detail)")
       }
     }
     return parked.map { "\($0.record) \($0.reason.rawValue)" }.sorted()
@@ -136,7 +148,8 @@ struct Convergence {
     if server != known {
       throw violation(
         "server differs",
-        "only on the server: \(server.subtracting(known).sorted()), only on devices: \(known.subtracting(server).sorted())")
+        "only on the server: \(server.subtracting(known).sorted()), only on devices: \(known.subtracting(server).sorted())"
+      )
     }
   }
 

@@ -54,7 +54,8 @@ struct StatementGenerator {
   private mutating func upsert(_ index: Int, _ table: SimulatedTable) -> String {
     let insert = insert(index, table, "INSERT INTO", key: keyValues(table))
     let field = chance.pick(table.fields)
-    return "\(insert) ON CONFLICT(\(table.keyColumns.joined(separator: ", "))) DO UPDATE SET \(field.name) = excluded.\(field.name)"
+    return
+      "\(insert) ON CONFLICT(\(table.keyColumns.joined(separator: ", "))) DO UPDATE SET \(field.name) = excluded.\(field.name)"
   }
 
   private mutating func update(_ index: Int, _ table: SimulatedTable) -> String {

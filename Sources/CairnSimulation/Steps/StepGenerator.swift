@@ -66,7 +66,7 @@ struct StepGenerator {
     for _ in 0..<chance.pick([1, 1, 1, 2, 4]) { program.statements += statements.statements() }
     program.isTransaction = program.statements.count > 1 && chance.happens(70)
     program.isRolledBack = program.isTransaction && chance.happens(12)
-    program.recursiveTriggers = chance.happens(30)
+    program.recursiveTriggers = features.contains(.recursiveTriggers) && chance.happens(30)
     program.pace = chance.pick([0, 1, 1, 250])
     return program
   }

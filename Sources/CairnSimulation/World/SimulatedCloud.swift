@@ -14,6 +14,9 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
   private(set) var requests = 0
   private var faults: [Int: NetworkFault] = [:]
   private var during: ((Int) -> Void)?
+  /// Names of records whose deletion was fetched.
+  private var deletedNames: Set<String> = []
+  private var hasZone = false
 
   init(_ cloud: InMemoryCloud) { self.cloud = cloud }
 
@@ -36,7 +39,11 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
   }
 
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
-    try perform(hasToken: token != nil) { () throws(CloudError) in try cloud.zoneChanges(in: zone, since: token) }
+    let page = try perform(hasToken: token != nil) { () throws(CloudError) in
+      try cloud.zoneChanges(in: zone, since: token)
+    }
+    for deletion in page.deletions { deletedNames.insert(deletion.id.name) }
+    return page
   }
 
   func modify(
@@ -53,7 +60,9 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
   }
 
   func createZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>] {
-    try perform { () throws(CloudError) in try cloud.createZones(zones) }
+    if hasZone { coverage.note(.zoneRecreated) }
+    hasZone = true
+    return try perform { () throws(CloudError) in try cloud.createZones(zones) }
   }
 
   func deleteZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>] {
@@ -128,7 +137,7 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
     for operation in operations where !operation.record.id.name.hasPrefix("cairn_table:") {
       switch operation.kind {
       case .replace, .forceReplace: coverage.note(.replaceSent)
-      case .create: coverage.note(.createSent)
+      case .create: coverage.note(deletedNames.contains(operation.record.id.name) ? .revived : .createSent)
       case .delete: coverage.note(.conditionalDelete)
       default: break
       }
