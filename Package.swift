@@ -68,11 +68,17 @@ let package = Package(
     // L5
     library("Cairn", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient"]),
 
+    library(
+      "CairnSimulation",
+      [
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore", "CairnTables", "CairnTesting",
+      ]),
+
     // L6
     .executableTarget(
       name: "CairnCLI",
       dependencies: [
-        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient",
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient", "CairnSimulation",
         .target(name: "CairnServer", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
@@ -88,6 +94,7 @@ let package = Package(
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
     tests("CairnProcessTests", ["ProcessSupport", "CairnTesting"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
+    tests("CairnSimulationTests", ["CairnSimulation"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )

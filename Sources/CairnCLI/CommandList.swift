@@ -4,7 +4,7 @@ enum CommandList {
 
   private static let clientCommands: [any Command.Type] = [
     InitCommand.self, SyncCommand.self, StatusCommand.self, ParkedCommand.self, LogCommand.self, DoctorCommand.self,
-    DeinitCommand.self, AlterCommand.self, DecideCommand.self,
+    DeinitCommand.self, AlterCommand.self, DecideCommand.self, SimulateCommand.self,
   ]
 
   #if Server

@@ -23,6 +23,9 @@ public final class Connection {
   /// Raised whenever a transaction begins or something is rolled back: what was read before may be different then, though
   /// ``totalChanges`` is the same.
   public private(set) var epoch = 0
+  /// Called before each COMMIT of ``transaction(_:_:)``; when it throws, the transaction is rolled back. For the
+  /// simulation, which ends processes and fails disks at these borders.
+  package var willCommit: (() throws -> Void)?
   private let interruptTarget: InterruptTarget
 
   /// Statements kept at most: a bound for callers whose SQL text varies.
@@ -134,6 +137,7 @@ public final class Connection {
     try execute("BEGIN \(kind.rawValue)")
     do {
       let result = try body()
+      try willCommit?()
       try execute("COMMIT")
       return result
     } catch {

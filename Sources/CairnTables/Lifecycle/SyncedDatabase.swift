@@ -55,6 +55,9 @@ public final class SyncedDatabase {
     throw TablesError.unfinished(path: path, mode: String(mode))
   }
 
+  /// Called before each commit of the engine; when it throws, nothing of the transaction is kept. For the simulation.
+  package func setWillCommit(_ hook: (() throws -> Void)?) { file.connection.willCommit = hook }
+
   /// A number that changes when another program commits to the file.
   public func dataVersion() throws(SQLiteError) -> Int64 { try file.connection.dataVersion() }
 

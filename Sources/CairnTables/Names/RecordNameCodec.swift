@@ -154,11 +154,6 @@ public enum RecordNameCodec {
 
   // MARK: Reading
 
-  /// Whether a name of a table with natural keys is hashed: the key can't be read from it.
-  static func isHashed(_ name: String, _ plan: TablePlan) -> Bool {
-    plan.keyKind == .natural && name.utf8.count > hashLength && decode(name, plan) == .hashed
-  }
-
   /// Reads a name of a table; nil for a name that no row of this table can have.
   public static func decode(_ name: String, _ plan: TablePlan) -> DecodedRecordName? {
     withKey(name, plan.wireName) { key, isWhole in

@@ -123,7 +123,7 @@ struct BatchBuilder {
     if hasHadItsTurn(name) { return false }
     do {
       let operation = try RecordComposer(file).save(record, plan, row: row, name: name)
-      return try add(operation, record, plan, name)
+      return try add(operation, record, name)
     } catch RecordComposer.Obstacle.missingParent {
       try postpone(record, .missingParent)
       return false
@@ -135,7 +135,7 @@ struct BatchBuilder {
     guard !hasHadItsTurn(name), let parked = try file.inbox.find(name)?.record else { return false }
     var outgoing = parked
     outgoing.changeTag = record.tag
-    return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, plan, name)
+    return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, name)
   }
 
   // MARK: Deletes
@@ -145,14 +145,12 @@ struct BatchBuilder {
       return
     }
     let stub = Record(id: RecordID(name: name, zone: file.zone), type: plan.wireName, changeTag: record.tag)
-    _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, plan, name)
+    _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, name)
   }
 
   // MARK: Taking
 
-  private mutating func add(
-    _ operation: RecordOperation, _ record: RecordRow, _ plan: TablePlan, _ name: String
-  ) throws -> Bool {
+  private mutating func add(_ operation: RecordOperation, _ record: RecordRow, _ name: String) throws -> Bool {
     let size = operation.record.approximateSize
     if size > request.limits.bytesPerRecord {
       try postpone(record, .tooLarge)
@@ -161,11 +159,11 @@ struct BatchBuilder {
     bytes += size
     entries.append(OutgoingEntry(operation: operation, revision: record.revision))
     sent[name] = SentRevision(record)
-    var marked = record
-    marked.flags.insert(.attempted)
-    // A hashed name can't be turned into the key when the answer comes: it is kept.
-    if record.name == .null, RecordNameCodec.isHashed(name, plan) { marked.name = .text(name) }
-    if marked != record { try file.records.update(record, to: marked) }
+    if !record.flags.contains(.attempted) {
+      var marked = record
+      marked.flags.insert(.attempted)
+      try file.records.update(record, to: marked)
+    }
     return true
   }
 
