@@ -31,7 +31,8 @@ struct CrashTests {
       try b.sql("INSERT INTO notes VALUES (2, 'B', NULL); UPDATE notes SET body = 'B' WHERE id = 1", at: 20)
       try b.sync()
       try a.sql("UPDATE lists SET title = 'A' WHERE id = 'l1'", at: 30)
-      try a.sql("BEGIN; DELETE FROM lists WHERE id = 'l2'; INSERT INTO lists VALUES ('l2', 'reborn', NULL); COMMIT", at: 30)
+      try a.sql(
+        "BEGIN; DELETE FROM lists WHERE id = 'l2'; INSERT INTO lists VALUES ('l2', 'reborn', NULL); COMMIT", at: 30)
       try a.sql("DELETE FROM lists WHERE id = 'l3'", at: 10)
       try a.sql("INSERT INTO lists VALUES ('a', 'of A', NULL); INSERT INTO items VALUES ('ia', 'a', 1, 1, 1)", at: 30)
       try a.sql("INSERT INTO notes VALUES (2, 'A', NULL); UPDATE notes SET title = 'A' WHERE id = 1", at: 30)
@@ -43,7 +44,8 @@ struct CrashTests {
       try world.expectQuiet()
       let rows = try a.picture("SELECT 'lists', * FROM lists") + a.picture("SELECT 'items', * FROM items")
       let notes = try a.picture("SELECT title, body FROM notes")
-      let server = try world.serverRecords().filter { !$0.key.hasPrefix("notes:") }.sorted { $0.key < $1.key }.map { name, record in
+      let server = try world.serverRecords().filter { !$0.key.hasPrefix("notes:") }.sorted { $0.key < $1.key }.map {
+        name, record in
         "\(name): \(record.fields.filter { $0.value != nil }.map { "\($0.name)=\($0.value.map { "\($0)" } ?? "")" }.sorted())"
       }
       return rows + notes + server
@@ -99,7 +101,8 @@ struct CrashTests {
   @Test("TS196 another program writes the row between batch and answer: the later revision is sent next")
   func writtenInFlight() throws {
     let world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
     let (a, b) = (devices[0], devices[1])
     try a.sql("UPDATE lists SET title = '1', color = '1'", at: 10)
     a.meanwhile { try $0.sql("UPDATE lists SET title = '2', color = '2'", at: 20) }

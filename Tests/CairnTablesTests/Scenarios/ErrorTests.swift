@@ -21,7 +21,9 @@ struct ErrorTests {
     world.alterations.refuse { matches($0) ? error : nil }
   }
 
-  @Test("TS184 quota: the delete is done, the rest is pending with its reason and paused; later all are saved", arguments: [true, false])
+  @Test(
+    "TS184 quota: the delete is done, the rest is pending with its reason and paused; later all are saved",
+    arguments: [true, false])
   func quota(restarts: Bool) throws {
     refuse(CloudError(.quotaExceeded, "full")) { !$0.kind.isDelete }
     try a.sql("INSERT INTO lists VALUES ('n', 1, 1); INSERT INTO items VALUES ('i', 'n', 1, 1, 1)", at: 10)
@@ -40,7 +42,13 @@ struct ErrorTests {
 
   @Test("TS185 U6 the list is refused: its item stays pending, others go; the item is saved after the list")
   func dependants() throws {
-    refuse(CloudError(.badRequest, "not this one")) { $0.record.id.name == "lists:n" }
+    world.alterations.refuse { operation in
+      switch operation.record.id.name {
+      case "lists:n": CloudError(.quotaExceeded, "full")
+      case "items:i": CloudError(.validatingReferenceError, "lists:n is not here")
+      default: nil
+      }
+    }
     try a.sql("INSERT INTO lists VALUES ('n', 1, 1), ('m', 1, 1); INSERT INTO items VALUES ('i', 'n', 1, 1, 1)", at: 10)
     let report = try a.sync()
     #expect(report.counts.saved == 1)
@@ -53,7 +61,9 @@ struct ErrorTests {
     #expect(try world.serverRecords()["items:i"] != nil)
   }
 
-  @Test("TS186 TS191 ACCESS_DENIED: the row, or the delete, is kept with its reason and tried again on request", arguments: [true, false])
+  @Test(
+    "TS186 TS191 ACCESS_DENIED: the row, or the delete, is kept with its reason and tried again on request",
+    arguments: [true, false])
   func denied(isDelete: Bool) throws {
     refuse(CloudError(.accessDenied, "read only")) { $0.record.id.name == "lists:r" }
     try a.sql(isDelete ? "DELETE FROM lists WHERE id = 'r'" : "UPDATE lists SET title = 'A' WHERE id = 'r'", at: 10)
@@ -122,7 +132,8 @@ struct ErrorTests {
     let random = SeededRandomness(seed: UInt64(seed))
     a.cloud.setRates(FaultInjector.Rates(lostRequest: 15, lostAnswer: 15, throttled: 10, temporary: 10))
     for i in 0..<40 {
-      try a.sql("INSERT INTO lists VALUES ('n\(i)', \(i), NULL); UPDATE lists SET color = \(i) WHERE id = 'r'", at: Int64(i))
+      try a.sql(
+        "INSERT INTO lists VALUES ('n\(i)', \(i), NULL); UPDATE lists SET color = \(i) WHERE id = 'r'", at: Int64(i))
       if random.chance(percent: 50) { try a.sync() }
       world.clock.advance(seconds: 90)
     }
@@ -132,7 +143,9 @@ struct ErrorTests {
     #expect(try b.scalar("SELECT count(*) FROM lists WHERE id GLOB 'n*'") == .integer(40))
   }
 
-  @Test("TS193 status after an edit not folded yet, after a failed and a good sync: pending 1, 1, 0; lastSync moves with the good one")
+  @Test(
+    "TS193 status after an edit not folded yet, after a failed and a good sync: pending 1, 1, 0; lastSync moves with the good one"
+  )
   func status() throws {
     let before = try a.status().lastSync
     world.clock.advance(seconds: 100)

@@ -80,7 +80,10 @@ struct FieldMergeTests {
 
   @Test(
     "TS72 M2 ties between storage classes: NULL < INTEGER < REAL < TEXT < BLOB", arguments: Order.allCases,
-    [("NULL", "-5"), ("7", "1.5"), ("1e300", "'a'"), ("'zz'", "x'00'"), ("'a'", "'B' || 'x' || char(233)"), ("1", "1.0")])
+    [
+      ("NULL", "-5"), ("7", "1.5"), ("1e300", "'a'"), ("'zz'", "x'00'"), ("'a'", "'B' || 'x' || char(233)"),
+      ("1", "1.0"),
+    ])
   func tieBetweenClasses(_ order: Order, _ values: (String, String)) throws {
     try a.sql("UPDATE lists SET title = \(values.0) WHERE id = 'l1'", at: 30)
     try b.sql("UPDATE lists SET title = \(values.1) WHERE id = 'l1'", at: 30)
@@ -90,7 +93,8 @@ struct FieldMergeTests {
     for device in [a, b] {
       #expect(
         try device.scalar(
-          "SELECT typeof(title) = typeof(\(greater)) AND title IS \(greater) FROM lists WHERE id = 'l1'") == .integer(1))
+          "SELECT typeof(title) = typeof(\(greater)) AND title IS \(greater) FROM lists WHERE id = 'l1'") == .integer(1)
+      )
     }
   }
 
@@ -210,7 +214,8 @@ struct FieldMergeTests {
     let clock = World.start + 5_000
     try world.foreignReplace("lists:l1") { fields in
       fields.set("future", .string("kept"))
-      fields.set("cairn_clocks", .string("{\"\(World.start + 1_000)\":[\"color\",\"id\",\"title\"],\"\(clock)\":[\"future\"]}"))
+      fields.set(
+        "cairn_clocks", .string("{\"\(World.start + 1_000)\":[\"color\",\"id\",\"title\"],\"\(clock)\":[\"future\"]}"))
     }
     for device in [a, b] { try device.sync() }
     try a.sql("UPDATE lists SET title = 'A' WHERE id = 'l1'", at: 30)

@@ -13,7 +13,8 @@ struct LifeTests {
 
   init() throws {
     world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('l1', 'base', 'red')")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('l1', 'base', 'red')")
     (a, b) = (devices[0], devices[1])
   }
 
@@ -183,7 +184,8 @@ struct LifeTests {
   func statesMeetDeletion(_ clock: Int64) throws {
     // Clean, edited@50, reinserted@50, deleted, gone; and one that was never there.
     try a.sql(
-      "INSERT INTO lists VALUES ('clean', 1, 1), ('edited', 1, 1), ('reborn', 1, 1), ('dead', 1, 1), ('gone', 1, 1)", at: 20)
+      "INSERT INTO lists VALUES ('clean', 1, 1), ('edited', 1, 1), ('reborn', 1, 1), ('dead', 1, 1), ('gone', 1, 1)",
+      at: 20)
     try a.sync()
     try b.sync()
     try a.sql("DELETE FROM lists WHERE id = 'gone'", at: 30)
@@ -205,4 +207,3 @@ struct LifeTests {
     try expectRows(expected.sorted())
   }
 }
-

@@ -27,7 +27,8 @@ struct ReinsertFailureTests {
     arguments: Failure.allCases, [true, false])
   func sendFails(_ failure: Failure, restarts: Bool) throws {
     let world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
     let (a, b) = (devices[0], devices[1])
     let tag = try world.serverRecords()["lists:r"]?.changeTag
     world.alterations.clearStored()
@@ -60,7 +61,8 @@ struct ReinsertFailureTests {
     arguments: DeleteResult.allCases, [true, false])
   func reinsertedInFlight(_ result: DeleteResult, restarts: Bool) throws {
     let world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
     let (a, b) = (devices[0], devices[1])
     try a.sql("DELETE FROM lists", at: 10)
     switch result {
@@ -102,7 +104,8 @@ struct ReinsertFailureTests {
   @Test("TS117 delete confirmed, reinsert: create; clocks above the delete's", arguments: [5, 20])
   func afterConfirmation(_ time: Int64) throws {
     let world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
     let (a, b) = (devices[0], devices[1])
     try a.sql("DELETE FROM lists", at: 10)
     try a.sync()
@@ -129,12 +132,15 @@ struct ReinsertFailureTests {
 
     static let long = String(repeating: "k", count: 300)
     static let all = [
-      Kind(name: "text", base: "", delete: "lists", values: "('r', 'new', NULL)", query: "lists", expected: ["r|new|∅"]),
+      Kind(
+        name: "text", base: "", delete: "lists", values: "('r', 'new', NULL)", query: "lists", expected: ["r|new|∅"]),
       Kind(
         name: "composite", base: "INSERT INTO pairs VALUES ('x', 7, 'old')", delete: "pairs", values: "('x', 7, 'new')",
         query: "pairs", expected: ["x|7|new"]),
       Kind(
-        name: "links", base: "INSERT INTO tags VALUES ('t'); INSERT INTO items VALUES ('i', 'r', 1, 1, 1); INSERT INTO item_tags VALUES ('i', 't')",
+        name: "links",
+        base:
+          "INSERT INTO tags VALUES ('t'); INSERT INTO items VALUES ('i', 'r', 1, 1, 1); INSERT INTO item_tags VALUES ('i', 't')",
         delete: "item_tags", values: "('i', 't')", query: "item_tags", expected: ["i|t"]),
       Kind(
         name: "by parent", base: "INSERT INTO covers VALUES ('r', x'01')", delete: "covers", values: "('r', x'0203')",
@@ -144,7 +150,8 @@ struct ReinsertFailureTests {
         delete: "details", values: "(5, 'new')", query: "details", expected: ["5|new"]),
       Kind(
         name: "by two mapped parents",
-        base: "INSERT INTO notes VALUES (5, 'n', 'b'); INSERT INTO labels VALUES (6, 'l'); INSERT INTO marks VALUES (5, 6)",
+        base:
+          "INSERT INTO notes VALUES (5, 'n', 'b'); INSERT INTO labels VALUES (6, 'l'); INSERT INTO marks VALUES (5, 6)",
         delete: "marks", values: "(5, 6)", query: "marks", expected: ["5|6"]),
       Kind(
         name: "nocase", base: "INSERT INTO words VALUES ('Red', 'old')", delete: "words", values: "('rED', 'new')",
@@ -199,7 +206,8 @@ struct ReinsertFailureTests {
     }
   }
 
-  @Test("TS102 TS116 TS117 TS121 every kind of key, every way to reinsert, every order", arguments: Kind.all, Way.allCases)
+  @Test(
+    "TS102 TS116 TS117 TS121 every kind of key, every way to reinsert, every order", arguments: Kind.all, Way.allCases)
   func everyKey(_ kind: Kind, _ way: Way) throws {
     for order in Order.allCases {
       let world = try World()

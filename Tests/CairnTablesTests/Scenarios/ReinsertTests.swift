@@ -12,7 +12,8 @@ struct ReinsertTests {
 
   init() throws {
     world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
     (a, b) = (devices[0], devices[1])
   }
 
@@ -206,7 +207,9 @@ struct ReinsertTests {
     #expect(clocks["title"] == max(20, edit.0) * 1_000 && clocks["color"] == 20_000 && clocks["cut"] == 15_000)
   }
 
-  @Test("TS109 the mirror image: the other device's reinsert meets an older or later edit", arguments: Order.allCases, [10, 30])
+  @Test(
+    "TS109 the mirror image: the other device's reinsert meets an older or later edit", arguments: Order.allCases,
+    [10, 30])
   func meetsReinsert(_ order: Order, _ edit: Int64) throws {
     try a.sql("UPDATE lists SET title = 'A'", at: edit)
     try b.sql("DELETE FROM lists", at: 15)
@@ -237,7 +240,8 @@ struct ReinsertTests {
     world.clock.advance(seconds: 60)
     try a.sync()
     let last = try #require(a.operations("lists:r").last)
-    #expect(last.kind == .update && last.record.fields.contains(name: "title") && !last.record.fields.contains(name: "color"))
+    #expect(
+      last.kind == .update && last.record.fields.contains(name: "title") && !last.record.fields.contains(name: "color"))
     try expectRows(["r|newer|∅"])
   }
 
@@ -329,7 +333,9 @@ struct ReinsertTests {
     for device in [a, b] { #expect(try device.picture("SELECT * FROM covers") == ["r|x'030405'"]) }
   }
 
-  @Test("TS124 a list with items deleted, list and one item reinserted: these saved, other items deleted", arguments: Order.allCases)
+  @Test(
+    "TS124 a list with items deleted, list and one item reinserted: these saved, other items deleted",
+    arguments: Order.allCases)
   func listWithItems(_ order: Order) throws {
     try a.sql("INSERT INTO items VALUES ('i1', 'r', 1, 1, 1), ('i2', 'r', 2, 2, 2), ('i3', 'r', 3, 3, 3)", at: 2)
     try a.sync()

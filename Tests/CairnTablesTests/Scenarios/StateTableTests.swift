@@ -13,7 +13,8 @@ struct StateTableTests {
 
   init() throws {
     world = try World()
-    let devices = try world.devices(["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red'), ('other', 1, 1)")
+    let devices = try world.devices(
+      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red'), ('other', 1, 1)")
     (a, b) = (devices[0], devices[1])
   }
 
@@ -64,7 +65,8 @@ struct StateTableTests {
     try a.fold()
     #expect(try a.state("r") == expected)
     // Each transition raises the revision.
-    let isNothing = state == expected && (change == "delete" || change == "replaceEqual" || state == "Deleted" || state == "Gone")
+    let isNothing =
+      state == expected && (change == "delete" || change == "replaceEqual" || state == "Deleted" || state == "Gone")
     #expect(try self.revision("r") > revision || isNothing)
     try world.expectQuiet()
     let isAlive = !expected.hasPrefix("Deleted") && expected != "Gone"
@@ -127,7 +129,9 @@ struct StateTableTests {
     }
 
     /// The state of a record that was in flight and stays as it is.
-    var unchanged: String { ["Edited", "Edited", "Deleted", "Reinserted"][Meanwhile.allCases.firstIndex(of: self) ?? 0] }
+    var unchanged: String {
+      ["Edited", "Edited", "Deleted", "Reinserted"][Meanwhile.allCases.firstIndex(of: self) ?? 0]
+    }
   }
 
   @Test("3.2 results of a save in flight", arguments: SaveResult.allCases, Meanwhile.allCases)
@@ -166,7 +170,8 @@ struct StateTableTests {
     switch result {
     case .ok, .crash: break
     case .conflict:
-      try b.sql("UPDATE lists SET color = 'red' || '' WHERE id = 'r'; UPDATE lists SET title = 'B' WHERE id = 'r'", at: 10)
+      try b.sql(
+        "UPDATE lists SET color = 'red' || '' WHERE id = 'r'; UPDATE lists SET title = 'B' WHERE id = 'r'", at: 10)
       try b.sync()
     case .conflictLost:
       try b.sql("UPDATE lists SET title = 'B' WHERE id = 'r'", at: 40)
@@ -199,7 +204,9 @@ struct StateTableTests {
 
   // MARK: Result of a delete in flight
 
-  enum DeleteResult: CaseIterable { case ok, unknown, conflictOlder, conflictNewer, quota, permission, rejected, network }
+  enum DeleteResult: CaseIterable {
+    case ok, unknown, conflictOlder, conflictNewer, quota, permission, rejected, network
+  }
 
   @Test("3.2 results of a delete in flight", arguments: DeleteResult.allCases, [false, true])
   func deleteInFlight(_ result: DeleteResult, reinserted: Bool) throws {

@@ -89,7 +89,9 @@ final class CrashingCategory: RecordCategory {
 
   var name: String { category.name }
   var delivery: CategoryDelivery { category.delivery }
-  func claims(type: String?, name: String, in zone: ZoneID) -> Bool { category.claims(type: type, name: name, in: zone) }
+  func claims(type: String?, name: String, in zone: ZoneID) -> Bool {
+    category.claims(type: type, name: name, in: zone)
+  }
 
   private func around<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
     try borders.pass("before \(name)")

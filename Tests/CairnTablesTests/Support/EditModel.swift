@@ -51,7 +51,8 @@ struct EditModel {
     if let life = after.life {
       if before.life != life { history.lives.append(Edit(clock: life, value: .null, device: device)) }
       for (field, clock) in after.clocks where before.clocks[field] != clock || before.life != life {
-        history.edits[field, default: []].append(Edit(clock: clock, value: after.values[field] ?? .null, device: device))
+        history.edits[field, default: []].append(
+          Edit(clock: clock, value: after.values[field] ?? .null, device: device))
       }
     } else if let clock = after.deletedAt, clock != before.deletedAt {
       history.deletes.append(clock)

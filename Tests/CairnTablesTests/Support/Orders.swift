@@ -146,7 +146,8 @@ extension Device {
       """
       SELECT r.dirty FROM cairn_record r JOIN cairn_table t ON t.number = r.tbl
       WHERE t.name = 'lists' AND r.key = '\(key)' AND r.dirty IS NOT NULL
-      """).first
+      """
+    ).first
   }
 
   /// Full operations sent since the last call, of one record.
