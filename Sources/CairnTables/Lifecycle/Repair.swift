@@ -75,7 +75,7 @@ struct Repair {
   func deleteMissing() throws -> Int {
     try file.transaction {
       var count = 0
-      let rules = FoldRules(file, rekeys: RekeyedParents())
+      var rules = FoldRules(file)
       for plan in file.catalog.plans {
         for record in try Doctor(file: file).missingRows(plan) {
           try rules.delete(plan, record, at: file.clock.wallClock)
