@@ -108,12 +108,12 @@ struct FoldRules {
 
   // MARK: Delete
 
-  mutating func delete(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
+  func delete(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
     guard let old = try records.find(plan.number, key: key), old.isAlive else { return }
     try delete(plan, old, at: time)
   }
 
-  mutating func delete(_ plan: TablePlan, _ old: RecordRow, at time: FieldClock) throws {
+  func delete(_ plan: TablePlan, _ old: RecordRow, at time: FieldClock) throws {
     let clock = max(time, old.clocks.touch + 1, (old.clocks.cut ?? -1) + 1)
     let dead = try file.dead(old, plan, at: clock)
     try records.remove(old)

@@ -82,6 +82,7 @@ struct Repair {
           count += 1
         }
       }
+      try rules.settleIntegers()
       return count
     }
   }

@@ -144,8 +144,11 @@ struct CaptureProgram {
       return CaptureStatement(
         sql: "UPDATE\(conflict) \(table) SET \(column) = \(value), v = \(value) WHERE id = \(old)")
     case 4, 5:
+      // A note that takes the place of another may delete a link and make it again, all in one statement.
+      let clause = conflict
+      let safe = table == "m" && clause == " OR REPLACE" ? "" : clause
       return CaptureStatement(
-        sql: "UPDATE\(conflict) \(table) SET \(pick(["id", "rowid", "_rowid_"])) = \(new) WHERE id = \(old)",
+        sql: "UPDATE\(safe) \(table) SET \(pick(["id", "rowid", "_rowid_"])) = \(new) WHERE id = \(old)",
         moves: [CaptureStatement.Move(table: table, old: old, new: new)])
     case 6:
       return CaptureStatement(
