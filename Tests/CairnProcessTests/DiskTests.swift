@@ -86,7 +86,7 @@ struct DiskTests {
     try disk.fill()
     try world.query("INSERT INTO t(v) SELECT hex(randomblob(500)) FROM pragma_table_info('cairn_record');", in: other)
     try world.sync(other)
-    let said = try wait { watch.output.contains("full") || !watch.isRunning() }
+    let said = wait { watch.output.contains("full") || !watch.isRunning() }
     #expect(said != nil && watch.isRunning(), "\(watch.output) \(watch.error)")
     try disk.free()
     let arrived = try wait {
