@@ -1,4 +1,3 @@
-import CairnEngine
 import CairnRecords
 import CairnSQLite
 
@@ -13,14 +12,24 @@ final class Applier {
   let now: Int64
   let writer: RowWriter
   private let takesEchoes: Bool
-  var counts = ApplyCounts()
-  /// Versions of the set that are not applied yet, by record name.
-  private var waiting: [String: FetchedVersion] = [:]
-  /// Integers given to new mapped records of the set, before their rows are there.
-  private(set) var assigned: KeyAssignment
+  var progress: ApplyProgress
+  /// Records of the set that proved not to come, so that nothing may be written in the hope of them.
+  var unavailable: Set<String> = []
+  /// Rows written before a parent that comes later in the set.
+  var promises: [Promise] = []
 
-  /// Values of rows of the set that were cleared so that others could take them, by record name and column.
-  var cleared: [String: [Int: Value]] = [:]
+  struct Promise {
+    var child: String
+    var parent: String
+  }
+
+  var counts: ApplyCounts {
+    get { progress.counts }
+    set { progress.counts = newValue }
+  }
+
+  /// Integers given to new mapped records of the set, before their rows are there.
+  var assigned: KeyAssignment { progress.assigned }
 
   /// - Parameter takesEchoes: whether a version that is known already is applied all the same, for repairs.
   init(_ file: FileContext, now: Int64, takesEchoes: Bool = false) {
@@ -28,7 +37,7 @@ final class Applier {
     self.now = now
     self.takesEchoes = takesEchoes
     writer = RowWriter(file: file)
-    assigned = KeyAssignment(file)
+    progress = ApplyProgress(assigned: KeyAssignment(file))
   }
 
   /// Applies the set. The caller has folded before, in the same transaction (tables M1).
@@ -40,8 +49,8 @@ final class Applier {
       if let version = try accept(record) { versions.append(version) }
     }
     try applySaves(versions)
-    try DeletionApplier(self).apply(deletions)
-    try retryWaiting()
+    if !deletions.isEmpty { try DeletionApplier(self).apply(deletions) }
+    try finish()
     try file.endApplying()
   }
 
@@ -54,10 +63,19 @@ final class Applier {
     return differed
   }
 
+  /// Tries the given parked records again.
+  func retry(_ entries: [Inbox.Entry]) throws {
+    try file.beginApplying()
+    try applySaves(try entries.compactMap(parkedVersion))
+    try finish()
+    try file.endApplying()
+    counts = ApplyCounts()
+  }
+
   // MARK: Taking versions in
 
   /// Reads a record into its table's columns; parks what can't be read; nil for what needs no applying.
-  private func accept(_ record: Record) throws -> FetchedVersion? {
+  func accept(_ record: Record) throws -> FetchedVersion? {
     guard let plan = file.catalog.plan(wireName: record.type) else {
       // A type without clocks is another program's and left alone (tables M7, M14).
       if record.fields.contains(name: RecordField.clocks) {
@@ -68,6 +86,7 @@ final class Applier {
     switch FetchedVersion.decode(record, file.codec(plan)) {
     case .failure(let problem):
       try park(record, plan, problem.reason, problem.detail)
+      try holdEdits(of: record, plan, problem.reason)
       return nil
     case .success(let version):
       // The version that is here already: an echo.
@@ -78,70 +97,53 @@ final class Applier {
     }
   }
 
-  private func applySaves(_ versions: [FetchedVersion]) throws {
-    let ordered = versions.sorted { ($0.plan.rank, $0.plan.number, $0.name) < ($1.plan.rank, $1.plan.number, $1.name) }
-    for version in ordered {
-      waiting[version.name] = version
-      if version.plan.keyKind == .mapped { try assigned.assign(version) }
+  /// Local edits of a row whose newer version can't be read: a newer format must not be overwritten (tables V8); on any
+  /// other version they are sent (tables M9).
+  private func holdEdits(of record: Record, _ plan: TablePlan, _ reason: ParkedReason) throws {
+    guard let local = try file.names.record(named: record.id.name, plan), local.isAlive else { return }
+    var held = local
+    if reason == .newerFormat {
+      if held.pending != .none { held.reason = .schema }
+    } else {
+      held.tag = record.changeTag
     }
-    for version in ordered where waiting[version.name] != nil { try applyWithParents(version) }
-    if file.connection.hasDeferredForeignKeyViolations {
-      throw TablesError.damagedMetadata("a fetched set left foreign keys unsatisfied")
-    }
-  }
-
-  /// Applies a version after those versions of the set that it refers to. Rows that refer to each other in a circle are
-  /// written one after the other under deferred foreign keys (tables M8).
-  private func applyWithParents(_ version: FetchedVersion) throws {
-    var stack = [version]
-    var entered: Set<String> = []
-    while let next = stack.last {
-      if waiting[next.name] == nil {
-        stack.removeLast()
-        continue
-      }
-      if entered.insert(next.name).inserted {
-        let parents = try ParentCheck(self).parentsInSet(of: next).filter { !entered.contains($0.name) }
-        if !parents.isEmpty {
-          stack += parents
-          continue
-        }
-      }
-      stack.removeLast()
-      waiting[next.name] = nil
-      try applyOne(next)
-    }
+    try file.records.update(local, to: held)
   }
 
   /// The integer for a record of a mapped table that is about to get a row. One that was put aside while the set was applied
   /// gets its integer only now (tables M10).
   func integer(for version: FetchedVersion) throws -> Int64? {
-    try assigned.assign(version)
+    guard version.plan.keyKind == .mapped else { return nil }
+    try progress.assigned.assign(version)
     return assigned.integer(of: version.name)
   }
 
-  func isWaiting(_ name: String) -> FetchedVersion? { waiting[name] }
+  /// The version of the set that is not applied yet and will give the row of this name or wait key.
+  func isWaiting(_ name: String) -> FetchedVersion? {
+    if progress.waiting.isEmpty || unavailable.contains(name) { return nil }
+    if let version = progress.waiting[name] { return version }
+    guard let provider = progress.providers[name], !unavailable.contains(provider) else { return nil }
+    return progress.waiting[provider]
+  }
 
-  private func applyOne(_ version: FetchedVersion) throws {
-    switch try VersionApplier(self, version).apply() {
-    case .unchanged:
+  func promise(_ parent: String, to child: FetchedVersion) {
+    promises.append(Promise(child: child.name, parent: parent))
+  }
+
+  func applyOne(_ version: FetchedVersion) throws {
+    let result = try VersionApplier(self, version).apply()
+    if case .unchanged = result {} else if !version.isRetry { counts.fetched += 1 }
+    switch result {
+    case .unchanged, .applied:
       try file.inbox.removeParked(version.name)
-    case .applied:
-      counts.fetched += 1
-      try file.inbox.removeParked(version.name)
-      arrived.append(version.name)
-    case .parked(let reason, let detail, let waitsFor):
-      counts.fetched += 1
-      try park(version.record, version.plan, reason, detail, waitsFor: waitsFor)
+    case .parked(let reason, let detail, let waitsFor, let record):
+      try park(record ?? version.record, version.plan, reason, detail, waitsFor: waitsFor)
+    case .putAside:
+      break
     }
   }
 
   // MARK: Parking
-
-  /// Names of records whose rows came in this set: others may have waited for them.
-  private var arrived: [String] = []
-
-  func noteRemoved() { counts.removed += 1 }
 
   func park(
     _ record: Record, _ plan: TablePlan?, _ reason: ParkedReason, _ detail: String, waitsFor: String? = nil
@@ -159,41 +161,45 @@ final class Applier {
     }
   }
 
-  /// Tries parked records whose missing record has come (tables M8), until none is left that can be applied.
-  private func retryWaiting() throws {
-    while !arrived.isEmpty {
-      let names = arrived
-      arrived = []
-      guard try file.inbox.has(.parked) else { return }
-      var freed: [FetchedVersion] = []
-      for name in names {
-        for entry in try file.inbox.waiting(for: name) {
-          guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type),
-            case .success(let version) = FetchedVersion.decode(record, file.codec(plan))
-          else { continue }
-          freed.append(version)
-        }
-      }
-      if freed.isEmpty { return }
-      let fetched = counts.fetched
-      try applySaves(freed)
-      counts.fetched = fetched
-    }
+  /// Content of a parked record, to be tried again.
+  func parkedVersion(_ entry: Inbox.Entry) throws -> FetchedVersion? {
+    guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type),
+      case .success(var version) = FetchedVersion.decode(record, file.codec(plan))
+    else { return nil }
+    version.isRetry = true
+    return version
   }
 
-  /// Tries the given parked records again.
-  func retry(_ entries: [Inbox.Entry]) throws {
-    try file.beginApplying()
-    let versions = entries.compactMap { entry -> FetchedVersion? in
-      guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type) else { return nil }
-      guard case .success(let version) = FetchedVersion.decode(record, file.codec(plan)) else { return nil }
-      return version
-    }
-    try applySaves(versions)
-    try retryWaiting()
-    try file.endApplying()
-    counts = ApplyCounts()
+  // MARK: Notes for others that wait
+
+  func noteRemoved() { counts.removed += 1 }
+
+  /// The row is there, or has new values: what waits for it, and what it kept out, may come in.
+  func noteArrived(_ name: String, _ row: [Value], _ plan: TablePlan) {
+    progress.woken.append(name)
+    for key in WaitKey.all(of: row, plan, file.catalog) { progress.woken.append(key.text) }
   }
+
+  /// The row has left its table, or the record is dead.
+  func noteReleased(_ name: String) { progress.woken.append(name) }
+}
+
+/// How far an apply has come: what goes back with a savepoint.
+struct ApplyProgress {
+  var counts = ApplyCounts()
+  /// Versions of the set that are not applied yet, by record name.
+  var waiting: [String: FetchedVersion] = [:]
+  /// Names of versions of the set by the wait keys that their rows will answer to.
+  var providers: [String: String] = [:]
+  var assigned: KeyAssignment
+  /// Values of rows of the set that were cleared so that others could take them, by record name and column.
+  var cleared: [String: [Int: Value]] = [:]
+  /// Names and wait keys of which something has changed that parked records may wait for.
+  var woken: [String] = []
+  /// Parents that were taken out of the inbox for the sake of a child.
+  var pulled: Set<String> = []
+  /// How often a parked record was tried again.
+  var retries: [String: Int] = [:]
 }
 
 /// What a set of fetched changes did (tables section 7).

@@ -1,71 +1,59 @@
 import CairnRecords
 import CairnSQLite
 
-/// Applies fetched deletions, children first (tables M1, M5, M12).
+/// Applies fetched deletions (tables M1, M5, M12, M15).
+///
+/// The deletions of a set are judged together: a row that goes with the same set keeps no parent, in whatever order they
+/// come and whichever rows refer to each other in a circle.
 struct DeletionApplier {
-  private let applier: Applier
-  private var file: FileContext { applier.file }
+  let applier: Applier
+  var file: FileContext { applier.file }
 
   init(_ applier: Applier) { self.applier = applier }
 
   func apply(_ deletions: [RecordDeletion]) throws {
-    if deletions.isEmpty { return }
-    var known: [(RecordDeletion, TablePlan)] = []
-    for deletion in deletions {
-      if let plan = file.names.plan(ofName: deletion.id.name) {
-        known.append((deletion, plan))
-      } else {
-        try file.inbox.removeParked(deletion.id.name)
-      }
+    var doomed: [Doom] = []
+    for deletion in deletions.sorted(by: { $0.id.name < $1.id.name }) {
+      if let doom = try judge(deletion) { doomed.append(doom) }
     }
-    known.sort { ($1.1.rank, $1.1.number, $0.0.id.name) < ($0.1.rank, $0.1.number, $1.0.id.name) }
-    var order = known
-    // Rows of one table may refer to each other: those that nothing of the set refers to go first.
-    var again = true
-    while again && !order.isEmpty {
-      again = false
-      var left: [(RecordDeletion, TablePlan)] = []
-      for (deletion, plan) in order {
-        if plan.isCyclic, try isNeeded(deletion, plan, by: order) {
-          left.append((deletion, plan))
-        } else {
-          try apply(deletion, plan)
-          again = true
-        }
-      }
-      order = left
-    }
-    for (deletion, plan) in order { try apply(deletion, plan) }
+    try carryOut(doomed)
   }
 
-  private func isNeeded(
-    _ deletion: RecordDeletion, _ plan: TablePlan, by others: [(RecordDeletion, TablePlan)]
-  ) throws -> Bool {
-    guard let record = try file.names.record(named: deletion.id.name, plan), record.isAlive,
-      let row = try file.row(plan, record.key)
-    else { return false }
-    let names = Set(others.map { $0.0.id.name })
-    return try file.children(of: row, plan).contains { child, childPlan in
-      guard let name = try file.names.name(of: child, childPlan) else { return false }
-      return name != deletion.id.name && names.contains(name)
-    }
+  /// The record dies because a parent was deleted here at `clock`: its delete is sent. Returns false if rows that refer to
+  /// it keep it.
+  func follow(_ record: RecordRow, _ plan: TablePlan, parentDeletedAt clock: FieldClock, tag: ChangeTag?) throws -> Bool
+  {
+    guard let name = try file.names.name(of: record, plan) else { return false }
+    var doom = Doom(record: record, plan: plan, name: name, clock: clock, isExplicit: false)
+    doom.tag = .some(tag)
+    doom.row = try file.row(plan, record.key)
+    try carryOut([doom])
+    return try file.names.record(named: name) == nil
   }
 
-  private func apply(_ deletion: RecordDeletion, _ plan: TablePlan) throws {
+  /// What a deletion does to the record itself; nil when nothing has to go.
+  private func judge(_ deletion: RecordDeletion) throws -> Doom? {
     let name = deletion.id.name
-    let parked = try file.inbox.find(name) != nil
-    guard let record = try file.names.record(named: name, plan) else {
-      if parked { try file.inbox.removeParked(name) }
-      return
+    guard let plan = file.names.plan(ofName: name), let record = try file.names.record(named: name, plan) else {
+      try file.inbox.removeParked(name)
+      applier.noteReleased(name)
+      return nil
     }
-    if parked { try file.inbox.removeParked(name) }
+    // The content of a row that was put aside lies in the inbox: it goes with the record, or stays with it.
+    if !record.flags.contains(.parked) { try file.inbox.removeParked(name) }
     switch verdict(on: record.localLife, deletedAt: deletion.time, now: applier.now) {
     case .bothDead:
       try forgetDead(record)
+      applier.noteReleased(name)
+      return nil
     case .reassert(let life):
       try reassert(record, plan, life: life)
+      return nil
     case .remove(let clock):
-      try remove(record, plan, name, at: clock, isTimeKnown: deletion.time != nil)
+      var doom = Doom(record: record, plan: plan, name: name, clock: clock, isExplicit: true)
+      doom.isTimeKnown = deletion.time != nil
+      doom.row = try file.row(plan, record.key)
+      return doom
     }
   }
 
@@ -80,7 +68,7 @@ struct DeletionApplier {
   }
 
   /// The row stays and is sent again as a new record (tables M5).
-  private func reassert(_ record: RecordRow, _ plan: TablePlan, life: FieldClock?) throws {
+  func reassert(_ record: RecordRow, _ plan: TablePlan, life: FieldClock?) throws {
     var alive = record
     alive.tag = nil
     alive.pending = .save
@@ -89,44 +77,103 @@ struct DeletionApplier {
     if let life { alive.clocks.life = max(alive.clocks.life, life) }
     alive.raiseRevision()
     try file.records.update(record, to: alive)
+    guard let name = try file.names.name(of: record, plan) else { return }
+    applier.noteReleased(name)
     try file.outcomes.add(
-      .merged, table: plan.name, record: try file.names.name(of: record, plan),
+      .merged, table: plan.name, record: name,
       "deleted elsewhere, but edited here later: the row stays and is sent again")
   }
 
-  private func remove(
-    _ record: RecordRow, _ plan: TablePlan, _ name: String, at clock: FieldClock, isTimeKnown: Bool
-  ) throws {
-    guard let row = try file.row(plan, record.key) else { return try makeGone(record, plan, at: clock) }
-    let family = Family(applier)
-    if let life = try family.lifeToKeep(record, plan, row, deletedAt: clock, isTimeKnown: isTimeKnown) {
-      return try reassert(record, plan, life: life)
-    }
-    let wasUnsent = record.pending == .save
-    try family.removeChildren(of: record, plan, row, at: clock)
-    if case .other(let reason, let detail)? = try applier.writer.delete(plan, record.key) {
-      // The row can't go: a user trigger or a table that is not synced refuses. It stays, and the record with it.
-      try file.outcomes.add(
-        .error, table: plan.name, record: name, "could not be deleted: \(reason.rawValue): \(detail)")
-      return try reassert(record, plan, life: max(clock, record.clocks.touch + 1))
-    }
-    try makeGone(record, plan, at: clock)
-    applier.noteRemoved()
-    if wasUnsent {
-      try file.outcomes.add(
-        .merged, table: plan.name, record: name,
-        "the edit made here at \(record.clocks.touch) lost against the delete of \(clock)")
+  // MARK: Carrying out
+
+  private struct Unremovable: Error {
+    var name: String
+    var detail: String
+  }
+
+  /// Removes what has to go. A row that a user trigger or a table that is not synced holds stays, and what it refers to
+  /// stays with it.
+  private func carryOut(_ doomed: [Doom]) throws {
+    if doomed.isEmpty { return }
+    var immortal: Set<String> = []
+    while true {
+      let circle = try DoomedFamily(file, doomed, immortal: immortal)
+      let counts = applier.counts
+      let woken = applier.progress.woken
+      do {
+        return try file.savepoint { try carryOut(circle) }
+      } catch let held as Unremovable {
+        applier.counts = counts
+        applier.progress.woken = woken
+        guard immortal.insert(held.name).inserted else { throw TablesError.damagedMetadata(held.detail) }
+        try file.outcomes.add(.error, record: held.name, "could not be deleted: \(held.detail)")
+      }
     }
   }
 
-  private func makeGone(_ record: RecordRow, _ plan: TablePlan, at clock: FieldClock) throws {
-    try file.records.remove(record)
-    var known = record
-    known.flags.insert(.attempted)
-    guard var gone = try file.dead(known, plan, at: clock) else { return }
-    gone.pending = .none
-    gone.tag = nil
-    gone.flags = []
-    _ = try file.records.insert(gone)
+  private func carryOut(_ family: DoomedFamily) throws {
+    for doom in family.all where doom.isExplicit || family.keeps(doom) == nil { try detachChildren(of: doom, family) }
+    for doom in family.childrenFirst { try remove(doom) }
+    for doom in family.all where doom.isExplicit {
+      guard let life = family.keeps(doom), let record = try file.names.record(named: doom.name, doom.plan) else {
+        continue
+      }
+      try reassert(record, doom.plan, life: life)
+    }
+  }
+
+  private func remove(_ doom: Doom) throws {
+    if let row = doom.row, try file.rowExists(doom.plan, doom.record.key) {
+      if case .other(let reason, let detail)? = try applier.writer.delete(doom.plan, doom.record.key) {
+        throw Unremovable(name: doom.name, detail: "\(reason.rawValue): \(detail)")
+      }
+      for key in WaitKey.all(of: row, doom.plan, file.catalog) { applier.noteReleased(key.text) }
+    }
+    let current = try file.names.record(named: doom.name, doom.plan) ?? doom.record
+    try file.inbox.removeParked(doom.name)
+    try file.records.remove(current)
+    var known = current
+    // A record that came from the server must not be forgotten as one that never left this device.
+    if doom.isExplicit { known.flags.insert(.attempted) }
+    if let tag = doom.tag { known.tag = tag }
+    applier.noteReleased(doom.name)
+    if doom.row != nil { applier.noteRemoved() }
+    guard var dead = try file.dead(known, doom.plan, at: doom.clock) else { return }
+    if doom.isExplicit {
+      dead.pending = .none
+      dead.tag = nil
+      dead.flags = []
+    }
+    _ = try file.records.insert(dead)
+    if doom.isExplicit && current.pending == .save {
+      try file.outcomes.add(
+        .merged, table: doom.plan.name, record: doom.name,
+        "the edit made here at \(current.clocks.touch) lost against the delete of \(doom.clock)")
+    }
+  }
+
+  /// SET NULL and SET DEFAULT: the child's edit has the time of the delete, and is sent (tables M12).
+  private func detachChildren(of doom: Doom, _ family: DoomedFamily) throws {
+    for edge in doom.edges where edge.foreignKey.onDelete == .setNull || edge.foreignKey.onDelete == .setDefault {
+      if family.goes(edge.name) { continue }
+      // Another parent of the set may have changed it.
+      guard let record = try file.names.record(named: edge.name) else { continue }
+      let columns = edge.foreignKey.columns
+      let values = try file.valuesWithoutParent(edge.foreignKey, edge.plan)
+      if let row = try file.row(edge.plan, record.key), columns.map({ row[$0] }) == values { continue }
+      if let refusal = try applier.writer.update(edge.plan, record.key, columns, values) {
+        throw Unremovable(name: doom.name, detail: "\(edge.name) can't be detached: \(refusal)")
+      }
+      var edited = record
+      if edited.pending != .save { edited.dirty = .none }
+      edited.pending = .save
+      for column in columns where edge.plan.isField(column) {
+        edited.clocks.columns[column] = max(doom.clock, edited.clocks.columns[column] + 1)
+        edited.dirty.insert(edge.plan.columns[column].wireName)
+      }
+      edited.raiseRevision()
+      try file.records.update(record, to: edited)
+      if !edge.plan.uniqueIndexes.isEmpty { applier.noteReleased(edge.name) }
+    }
   }
 }

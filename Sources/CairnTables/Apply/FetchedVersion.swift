@@ -64,6 +64,8 @@ struct FetchedVersion {
   }
   /// Columns that were set to NULL because the parent they named was deleted here (tables M13).
   private(set) var detachedColumns: [Int] = []
+  /// Whether this is parked content that is tried again, not something that was just fetched.
+  var isRetry = false
 
   var name: String { record.id.name }
   var tag: ChangeTag? { record.changeTag }
@@ -106,12 +108,13 @@ struct FetchedVersion {
     }
   }
 
-  /// The same version with a foreign key set to NULL because its parent was deleted at `clock` (tables M12, M13).
-  func detached(_ columns: [Int], at clock: FieldClock) -> FetchedVersion {
+  /// The same version with a foreign key set to NULL or its default because its parent was deleted at `clock`
+  /// (tables M12, M13).
+  func detached(_ columns: [Int], _ cells: [MergeCell], at clock: FieldClock) -> FetchedVersion {
     var version = self
-    version.detachedColumns = columns
-    for column in columns {
-      version.cells[column] = .null
+    version.detachedColumns += columns
+    for (column, cell) in zip(columns, cells) {
+      version.cells[column] = cell
       version.clocks.columns[column] = max(clock, version.clocks.columns[column] + 1)
     }
     return version

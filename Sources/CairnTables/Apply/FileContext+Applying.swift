@@ -30,8 +30,9 @@ extension FileContext {
       guard catalog.plan(wireName: record.type) != nil else { return false }
       if all { return true }
       switch parking.reason {
-      case .unique: return true
+      case .unique: return try !waitsForItself(entry)
       case .missingParent:
+        if let waitsFor = parking.waitsFor, let found = try WaitKey.isHere(waitsFor, self) { return found }
         guard let waitsFor = parking.waitsFor, let plan = names.plan(ofName: waitsFor),
           let parent = try names.record(named: waitsFor, plan)
         else { return parking.waitsFor == nil || parking.isDue(now) }

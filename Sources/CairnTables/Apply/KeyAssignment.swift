@@ -25,8 +25,28 @@ struct KeyAssignment {
     if let wish, taken[plan.number]?.contains(wish) != true, try !file.rowExists(plan, .integer(wish)) {
       return take(wish, version.name, plan)
     }
-    let next = try max(greatest[plan.number] ?? 0, largest(plan)) + 1
-    take(next, version.name, plan)
+    take(try unused(plan), version.name, plan)
+  }
+
+  /// One above the largest integer; where the largest is the greatest there is, the highest gap below it.
+  private func unused(_ plan: TablePlan) throws -> Int64 {
+    let top = try max(greatest[plan.number] ?? 0, largest(plan))
+    if top < .max { return top + 1 }
+    let column = SQLText.quoted(plan.columns[plan.keyColumns[0]].name)
+    let statement = try file.connection.cached(
+      """
+      SELECT \(column) FROM main.\(SQLText.quoted(plan.name)) WHERE typeof(\(column)) = 'integer' ORDER BY \(column) DESC
+      """)
+    defer { statement.reset() }
+    var gap = Int64.max
+    while try statement.step() {
+      let integer = statement.integer(0)
+      while gap > integer, taken[plan.number]?.contains(gap) == true { gap -= 1 }
+      if gap > integer { break }
+      gap = integer - 1
+    }
+    while taken[plan.number]?.contains(gap) == true { gap -= 1 }
+    return gap
   }
 
   private mutating func take(_ integer: Int64, _ name: String, _ plan: TablePlan) {

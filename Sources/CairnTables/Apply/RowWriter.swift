@@ -6,11 +6,11 @@ import CairnSQLite
 ///
 /// The engine's connection has triggers switched off while it writes tables that no user trigger watches: such writes
 /// are not captured and cost nothing. Where the user has triggers they must fire (tables M17): then capture sees the
-/// write too, and its entry for exactly this row is taken out of the log again; what the triggers did elsewhere stays
+/// write too, and its entries for exactly this row are taken out of the log again; what the triggers did elsewhere stays
 /// in the log as a local edit (tables T3).
 struct RowWriter {
   /// Why a row could not be written.
-  enum Refusal {
+  enum Refusal: Error {
     case unique
     case other(ParkedReason, String)
   }
@@ -58,59 +58,90 @@ struct RowWriter {
     }
   }
 
-  // MARK: Capture
+  /// Writes values that a user trigger has changed once more, without triggers (tables M17).
+  func restore(_ plan: TablePlan, _ key: Value, _ columns: [Int], _ values: [Value]) throws {
+    guard plan.writesElsewhere, let row = try file.row(plan, key) else { return }
+    let differing = columns.indices.filter { row[columns[$0]] != values[$0] && !plan.columns[columns[$0]].isKey }
+    if differing.isEmpty { return }
+    try file.setTriggers(false)
+    let statement = try file.connection.cached(file.statements(plan).update(differing.map { columns[$0] }))
+    try file.bindKey(key, plan, to: statement)
+    for (i, at) in differing.enumerated() {
+      // A value may come back in another storage class by the column's affinity; that is no difference of a trigger's.
+      try statement.bind(Int32(plan.keyColumns.count + 1 + i), values[at])
+    }
+    try statement.run()
+  }
+
+  // MARK: Refusals
 
   private func write(
     _ plan: TablePlan, _ key: Value, _ operation: LogLayout.Operation, _ body: () throws -> Void
   ) throws -> Refusal? {
+    let write = RowWrite(table: plan.number, key: key, operation: operation)
+    if file.refusedWrites.contains(write) { return .other(.trigger, "a trigger rolls the transaction back") }
     try file.setTriggers(plan.writesElsewhere)
-    let mark = plan.writesElsewhere ? try lastLogID() : 0
     do {
-      try body()
-    } catch let error as SQLiteError where error.isConstraint && file.connection.isInTransaction {
+      guard plan.writesElsewhere else {
+        try body()
+        return nil
+      }
+      // RAISE(FAIL) leaves what the statement has done so far, RAISE(IGNORE) drops it without a word.
+      try file.savepoint {
+        let mark = try lastLogID()
+        try body()
+        if try file.rowExists(plan, key) == (operation == .delete) {
+          throw Refusal.other(.trigger, "a trigger prevents it")
+        }
+        try removeOwnEntries(plan, key, operation, after: mark)
+      }
+      return nil
+    } catch let refusal as Refusal {
+      return refusal
+    } catch let error as SQLiteError {
+      guard error.isConstraint || error.code == SQLITE_MISMATCH else { throw error }
+      guard file.connection.isInTransaction else { throw TransactionUndone(write: write) }
       return Self.refusal(error)
-    } catch let error as SQLiteError where error.code == SQLITE_MISMATCH && file.connection.isInTransaction {
-      return .other(.type, error.message)
     }
-    if plan.writesElsewhere { try removeOwnEntry(plan, key, operation, after: mark) }
-    return nil
   }
+
+  static func refusal(_ error: SQLiteError) -> Refusal {
+    if error.code == SQLITE_MISMATCH { return .other(.type, error.message) }
+    switch error.extendedCode {
+    case 2067, 1555, 2579: return .unique  // SQLITE_CONSTRAINT_UNIQUE, _PRIMARYKEY, _ROWID
+    case 1299: return .other(.notNull, error.message)
+    case 1811: return .other(.trigger, error.message)
+    case 3091: return .other(.type, error.message)  // SQLITE_CONSTRAINT_DATATYPE
+    case 787: return .other(.missingParent, error.message)
+    default: return .other(.check, error.message)
+    }
+  }
+
+  // MARK: Capture
 
   private func lastLogID() throws -> Int64 {
     try file.connection.scalar("SELECT max(id) FROM cairn_log")?.integer ?? 0
   }
 
-  /// Takes the entries that this write itself caused out of the log; those of the user's triggers stay.
-  private func removeOwnEntry(
+  /// Takes the entries about the written row out of the log, those of triggers that changed it included: the merged
+  /// values stand. What the triggers did to other rows stays.
+  private func removeOwnEntries(
     _ plan: TablePlan, _ key: Value, _ operation: LogLayout.Operation, after mark: Int64
   ) throws {
     let statement = try file.connection.cached("SELECT * FROM cairn_log WHERE id > ?1 ORDER BY id")
     try statement.bind(1, mark)
     var own: [Int64] = []
-    var found = false
     while try statement.step() {
       guard let entry = LogEntry(statement, file.catalog), entry.shape.table == plan.number,
         RowKey.canonical(entry.key, plan) == key
       else { continue }
-      if entry.operation == .candidate || entry.operation == .danger {
-        own.append(entry.id)
-      } else if !found && entry.operation == operation {
-        own.append(entry.id)
-        found = true
+      switch entry.operation {
+      case .candidate, .danger, .update: own.append(entry.id)
+      case .insert, .delete: if operation != .update { own.append(entry.id) }
+      case .rekey: continue
       }
     }
     for id in own { try file.connection.run("DELETE FROM cairn_log WHERE id = ?", .integer(id)) }
-  }
-
-  static func refusal(_ error: SQLiteError) -> Refusal {
-    switch error.extendedCode {
-    case 2067, 1555, 2579: .unique  // SQLITE_CONSTRAINT_UNIQUE, _PRIMARYKEY, _ROWID
-    case 1299: .other(.notNull, error.message)
-    case 1811: .other(.trigger, error.message)
-    case 3091: .other(.type, error.message)  // SQLITE_CONSTRAINT_DATATYPE
-    case 787: .other(.missingParent, error.message)
-    default: .other(.check, error.message)
-    }
   }
 }
 

@@ -12,39 +12,54 @@ struct UniqueResolver {
   /// Runs a write of a fetched row. Rows in its way that must yield are put aside, and the write is tried again.
   /// Returns why the row could not be written.
   func writing(
-    _ version: FetchedVersion, key: Value, row: [Value], _ write: () throws -> RowWriter.Refusal?
-  ) throws -> (ParkedReason, String)? {
+    _ version: FetchedVersion, life: FieldClock, key: Value, row: [Value], _ write: () throws -> RowWriter.Refusal?
+  ) throws -> WriteRefused? {
     switch try write() {
     case nil: return nil
-    case .other(let reason, let detail)?: return (reason, detail)
+    case .other(let reason, let detail)?: return WriteRefused(reason, detail)
     case .unique?: break
     }
-    let obstacles = try conflictingKeys(version.plan, key: key, row: row)
-    var toMove: [RecordRow] = []
+    let plan = version.plan
+    let obstacles = try conflictingKeys(plan, key: key, row: row)
+    if obstacles.isEmpty { return WriteRefused(.unique, "another row has the same unique values") }
+    var toMove: [(record: RecordRow, name: String)] = []
     for obstacle in obstacles {
-      guard let record = try file.records.find(version.plan.number, key: obstacle), record.isAlive else {
-        return (.unique, "a row without record has the same unique values")
-      }
-      let name = try file.names.name(of: record, version.plan) ?? ""
+      guard let record = try file.records.find(plan.number, key: obstacle), record.isAlive,
+        let name = try file.names.name(of: record, plan)
+      else { return WriteRefused(.unique, "a row without record has the same unique values") }
       // A newer version of the obstacle comes with the set: it may free the value.
       let isChanging = applier.isWaiting(name) != nil
-      if !isChanging && (record.clocks.life, name) < (version.clocks.life, version.name) {
-        return (.unique, "\(name) has the same unique values and is older")
+      if !isChanging && (record.clocks.life, name) < (life, version.name) {
+        return WriteRefused(.unique, "\(name) has the same unique values and is older", waitsFor: name)
       }
-      toMove.append(record)
+      toMove.append((record, name))
     }
-    if obstacles.isEmpty { return (.unique, "another row has the same unique values") }
-    for record in toMove {
-      let name = try file.names.name(of: record, version.plan) ?? ""
-      if applier.isWaiting(name) != nil, try stepAside(record, version.plan) { continue }
-      if let problem = try Eviction(applier).putAside(record, version.plan, .unique, "\(version.name) is older") {
-        return (.unique, problem)
+    for (record, name) in toMove {
+      if applier.isWaiting(name) != nil, try stepAside(record, name, plan) { continue }
+      // An earlier one may have taken it along.
+      guard let current = try file.names.record(named: name, plan), !current.flags.contains(.parked) else { continue }
+      let detail = "\(version.name) has the same unique values and is older"
+      if let problem = try Eviction(applier).putAside(current, plan, .unique, detail, waitsFor: version.name) {
+        return WriteRefused(.unique, problem, waitsFor: name)
       }
+    }
+    return try writeAgain(version, row: row, toMove[0].name, write)
+  }
+
+  private func writeAgain(
+    _ version: FetchedVersion, row: [Value], _ obstacle: String, _ write: () throws -> RowWriter.Refusal?
+  ) throws -> WriteRefused? {
+    let cells = try file.cells(of: row, version.plan)
+    // The row may depend on one that just left.
+    if let missing = try ParentCheck(applier).missingParent(
+      of: row, cells, version, changed: Array(version.plan.columns.indices))
+    {
+      return WriteRefused(.missingParent, "\(missing.name) is not here", waitsFor: missing.name)
     }
     switch try write() {
     case nil: return nil
-    case .other(let reason, let detail)?: return (reason, detail)
-    case .unique?: return (.unique, "another row has the same unique values")
+    case .other(let reason, let detail)?: return WriteRefused(reason, detail)
+    case .unique?: return WriteRefused(.unique, "another row has the same unique values", waitsFor: obstacle)
     }
   }
 
@@ -83,20 +98,37 @@ struct UniqueResolver {
 
   /// Clears the unique columns of a row whose newer version is about to be applied, so that values can be swapped
   /// inside a set (tables M10). Returns false where the columns can't be cleared.
-  private func stepAside(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
-    let columns = Set(
-      plan.uniqueIndexes.flatMap(\.terms).compactMap { term -> Int? in
-        guard case .column(let column, _) = term, !plan.columns[column].isKey, !plan.columns[column].isNotNull else {
-          return nil
-        }
-        return column
-      }
-    ).sorted()
-    guard !columns.isEmpty else { return false }
-    guard let row = try file.row(plan, record.key), let name = try file.names.name(of: record, plan),
-      try applier.writer.update(plan, record.key, columns, columns.map { _ in .null }) == nil
-    else { return false }
-    applier.cleared[name] = Dictionary(uniqueKeysWithValues: columns.map { ($0, row[$0]) })
+  private func stepAside(_ record: RecordRow, _ name: String, _ plan: TablePlan) throws -> Bool {
+    let terms = plan.uniqueIndexes.flatMap(\.terms)
+    let referenced = Set(file.catalog.foreignKeys(to: plan.number).flatMap(\.foreignKey.parentColumns))
+    var columns: Set<Int> = []
+    for term in terms {
+      guard case .column(let column, _) = term else { return false }
+      // ON UPDATE actions must not follow a value that is away for a moment.
+      if referenced.contains(column) && !plan.columns[column].isKey { return false }
+      if !plan.columns[column].isKey && !plan.columns[column].isNotNull { columns.insert(column) }
+    }
+    let list = columns.sorted()
+    guard !list.isEmpty, let row = try file.row(plan, record.key) else { return false }
+    let written = try applier.writer.update(plan, record.key, list, list.map { _ in .null })
+    if written != nil { return false }
+    var cleared = applier.progress.cleared[name] ?? [:]
+    for column in list where cleared[column] == nil { cleared[column] = row[column] }
+    applier.progress.cleared[name] = cleared
     return true
+  }
+}
+
+/// Why a row could not be written.
+struct WriteRefused {
+  var reason: ParkedReason
+  var detail: String
+  /// Name of the record that is in the way.
+  var waitsFor: String?
+
+  init(_ reason: ParkedReason, _ detail: String, waitsFor: String? = nil) {
+    self.reason = reason
+    self.detail = detail
+    self.waitsFor = waitsFor
   }
 }

@@ -5,9 +5,19 @@ import CairnSQLite
 extension FileContext {
   func statements(_ plan: TablePlan) -> RowStatements {
     if let statements = rowStatements[plan.number] { return statements }
-    let statements = RowStatements(plan)
+    let statements = RowStatements(plan, hasConflictClauses: hasConflictClauses(plan))
     rowStatements[plan.number] = statements
     return statements
+  }
+
+  /// A table whose declaration can't be read counts as having some: that only makes its writes stricter.
+  private func hasConflictClauses(_ plan: TablePlan) -> Bool {
+    let found = try? connection.scalar(
+      """
+      SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE
+        AND sql NOT LIKE '%on%conflict%'
+      """, .text(plan.name))
+    return found == nil
   }
 
   /// The codec of a table's records, made once.

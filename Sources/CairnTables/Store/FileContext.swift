@@ -43,8 +43,27 @@ final class FileContext {
     try connection.scalar("PRAGMA schema_version")?.integer ?? 0
   }
 
+  /// Writes that rolled the whole transaction back when they were tried: a trigger said RAISE(ROLLBACK). They are
+  /// refused when the transaction is run again.
+  private(set) var refusedWrites: Set<RowWrite> = []
+
   /// Runs `body` in one short write transaction; counts are flushed before it commits.
+  ///
+  /// `body` runs again from the beginning when a trigger of the user has rolled it back, each time without one more of
+  /// the writes that did so: nothing of a fetched set is lost to such a trigger (DESIGN G6).
   func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    if connection.isInTransaction { return try transactionOnce(body) }
+    refusedWrites.removeAll()
+    while true {
+      do {
+        return try transactionOnce(body)
+      } catch let undone as TransactionUndone where refusedWrites.insert(undone.write).inserted {
+        continue
+      }
+    }
+  }
+
+  private func transactionOnce<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try connection.transaction(.immediate) {
         let result = try body()
@@ -53,6 +72,17 @@ final class FileContext {
       }
     } catch {
       records.discardCounts()
+      throw error
+    }
+  }
+
+  /// Runs `body` in a savepoint. If it throws, the counts of live records go back with the rows.
+  func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    let mark = records.countsMark
+    do {
+      return try connection.savepoint(body)
+    } catch {
+      records.restoreCounts(mark)
       throw error
     }
   }
@@ -71,4 +101,16 @@ final class FileContext {
     bytes[8] = bytes[8] & 0x3f | 0x80
     return bytes
   }
+}
+
+/// One write of a row, as ``FileContext/refusedWrites`` remembers it.
+struct RowWrite: Hashable {
+  var table: Int
+  var key: Value
+  var operation: LogLayout.Operation
+}
+
+/// A trigger of the user rolled the whole transaction back.
+struct TransactionUndone: Error {
+  var write: RowWrite
 }

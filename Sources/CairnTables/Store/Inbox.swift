@@ -125,6 +125,10 @@ struct Inbox {
 
   func parked() throws -> [Entry] { try entries("WHERE stage = 2 ORDER BY rank, name") }
 
+  func parked(table: Int) throws -> [Entry] {
+    try entries("WHERE stage = 2 AND tbl = ?1 ORDER BY rank, name", .integer(Int64(table)))
+  }
+
   func parkedCount(table: Int? = nil) throws -> Int {
     let value =
       if let table {

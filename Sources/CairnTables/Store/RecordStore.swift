@@ -223,6 +223,11 @@ final class RecordStore {
 
   /// Forgets changes of counts whose transaction was rolled back.
   func discardCounts() { liveDeltas.removeAll(keepingCapacity: true) }
+
+  /// The counts that are not flushed yet, for going back to a savepoint.
+  var countsMark: [Int: Int] { liveDeltas }
+
+  func restoreCounts(_ mark: [Int: Int]) { liveDeltas = mark }
 }
 
 /// The last record that was looked for: applying a version asks for the same one several times.

@@ -30,6 +30,16 @@ enum RowKey {
     part.isNull ? nil : canonical(part, plan.columns[plan.keyColumns[0]].collation)
   }
 
+  /// Values one after the other in the form of a composite key.
+  static func packed(_ values: [Value]) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for value in values { pack(value, into: &bytes) }
+    return bytes
+  }
+
+  /// The values that ``packed(_:)`` was given.
+  static func unpacked(_ bytes: [UInt8]) -> [Value] { unpack(bytes) }
+
   /// The parts of a canonical key, in the order of the primary key.
   static func parts(of key: Value, _ plan: TablePlan) -> [Value] {
     guard plan.keyColumns.count > 1 else { return [key] }

@@ -13,7 +13,12 @@ final class RowStatements {
   private let columns: [String]
   private let keyCount: Int
 
-  init(_ plan: TablePlan) {
+  /// ` OR ABORT` where the schema has conflict clauses: a fetched row must not remove, skip or half-write others.
+  private let onConflict: String
+
+  /// - Parameter hasConflictClauses: whether the table's declaration says ON CONFLICT somewhere.
+  init(_ plan: TablePlan, hasConflictClauses: Bool = false) {
+    onConflict = hasConflictClauses ? " OR ABORT" : ""
     table = SQLText.quoted(plan.name)
     columns = plan.columns.map { SQLText.quoted($0.name) }
     keyCount = plan.keyColumns.count
@@ -24,13 +29,13 @@ final class RowStatements {
     exists = "SELECT 1 FROM main.\(table) WHERE \(keyCondition)"
     delete = "DELETE FROM main.\(table) WHERE \(keyCondition)"
     insert =
-      "INSERT INTO main.\(table)(\(list)) VALUES (\(columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))"
+      "INSERT\(onConflict) INTO main.\(table)(\(list)) VALUES (\(columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))"
   }
 
   /// Sets the given columns; parameters: the key, then the values in the order of `changed`.
   func update(_ changed: [Int]) -> String {
     let sets = changed.enumerated().map { "\(columns[$1]) = ?\(keyCount + 1 + $0)" }
-    return "UPDATE main.\(table) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition)"
+    return "UPDATE\(onConflict) main.\(table) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition)"
   }
 
   /// Inserts only the given columns; the others get their defaults.
@@ -38,6 +43,6 @@ final class RowStatements {
     if given.count == columns.count { return insert }
     let list = given.map { columns[$0] }.joined(separator: ", ")
     let values = given.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-    return "INSERT INTO main.\(table)(\(list)) VALUES (\(values))"
+    return "INSERT\(onConflict) INTO main.\(table)(\(list)) VALUES (\(values))"
   }
 }
