@@ -105,7 +105,8 @@ struct Eviction {
   }
 
   private func park(_ row: Leaving) throws {
-    guard let current = try file.names.record(named: row.name, row.plan) else { return }
+    // By its key: the parent that is a part of the name may have been parked a moment ago.
+    guard let current = try file.records.find(row.plan.number, key: row.record.key) else { return }
     var parked = row.record
     parked.flags.insert(.parked)
     if row.plan.keyKind == .mapped {

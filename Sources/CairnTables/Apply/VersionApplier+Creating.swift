@@ -117,13 +117,12 @@ extension VersionApplier {
     record.name = .null
     if plan.keyKind == .mapped, let uuid = RecordNameCodec.uuid(version.name, table: plan.wireName) {
       record.name = .blob(uuid)
-    } else if RecordNameCodec.decode(version.name, plan) == .hashed {
-      record.name = .text(version.name)
     }
     let wish = version.wish ?? record.wish
     record.wish = wish.map(Value.integer) == key ? nil : wish
     assertDetached(&record)
     if let local { try file.records.remove(local) }
+    if plan.keyKind == .natural { record.name = try file.names.storedName(version.name, for: key, plan) }
     guard try file.records.insert(record) else {
       throw TablesError.damagedMetadata("two records have one key in \(plan.name)")
     }

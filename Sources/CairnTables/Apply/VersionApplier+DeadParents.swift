@@ -75,7 +75,7 @@ extension VersionApplier {
       dead.name = .blob(uuid)
     } else if !plan.isNamedByParent, case .success(let key) = try deadKey() {
       dead.key = key
-      dead.name = RecordNameCodec.decode(version.name, plan) == .hashed ? .text(version.name) : .null
+      dead.name = try file.names.storedName(version.name, for: key, plan)
     }
     dead.deletedAt = clock
     dead.life = .deleted

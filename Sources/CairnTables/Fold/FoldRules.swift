@@ -17,12 +17,12 @@ struct FoldRules {
 
   func insert(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
     let old: RecordRow?
-    if plan.isNamedByParent {
+    if plan.isNamedByParent || file.names.mayDiffer(key, plan) {
       old = try recordAt(plan, key, time)
-      if old == nil, try store(newRecord(plan, key, at: time), plan) { return }
+      if old == nil, try store(try newRecord(plan, key, at: time), plan) { return }
     } else {
       // Most inserted rows are new: one look at the key is enough for them.
-      if try store(newRecord(plan, key, at: time), plan) { return }
+      if try store(try newRecord(plan, key, at: time), plan) { return }
       old = try recordAt(plan, key, time)
     }
     guard let old else { throw TablesError.damagedMetadata("a record of \(plan.name) could not be stored") }
@@ -31,7 +31,8 @@ struct FoldRules {
       try delete(plan, old, at: time)
       return try insert(plan, key, at: time)
     }
-    try records.update(old, to: reinserted(old, plan, key, at: time))
+    try records.remove(old)
+    _ = try records.insert(try reinserted(old, plan, key, at: time))
   }
 
   /// Stores a new record; false if there is one under its key.
@@ -41,10 +42,10 @@ struct FoldRules {
     return true
   }
 
-  private func newRecord(_ plan: TablePlan, _ key: Value, at time: FieldClock) -> RecordRow {
+  private func newRecord(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws -> RecordRow {
     var row = RecordRow(
       table: plan.number, key: key, clocks: FieldClocks(uniform: max(time, 0), plan: plan))
-    if plan.keyKind == .mapped { row.name = .blob(file.newUUID()) }
+    row.name = plan.keyKind == .mapped ? .blob(file.newUUID()) : try file.names.storedName(for: key, plan)
     row.pending = .save
     row.dirty = .all
     row.revision = 1
@@ -53,11 +54,11 @@ struct FoldRules {
 
   /// Insert over a dead record: one save with fresh times for every field; the tag stays, nothing else of the dead
   /// record does (DESIGN G5, tables F3).
-  private func reinserted(_ old: RecordRow, _ plan: TablePlan, _ key: Value, at time: FieldClock) -> RecordRow {
+  private func reinserted(_ old: RecordRow, _ plan: TablePlan, _ key: Value, at time: FieldClock) throws -> RecordRow {
     let deleted = old.deletedAt ?? 0
     var row = old
     row.key = key
-    if plan.isNamedByParent { row.name = .null }
+    if plan.keyKind == .natural { row.name = try file.names.storedName(for: key, plan) }
     row.clocks = FieldClocks(uniform: max(time, deleted + 1), cut: deleted, plan: plan)
     row.deletedAt = nil
     row.pending = .save
@@ -159,8 +160,7 @@ struct FoldRules {
   /// The record that stands, alive or dead, for the row that is inserted under `key`.
   private func recordAt(_ plan: TablePlan, _ key: Value, _ time: FieldClock) throws -> RecordRow? {
     if let row = try records.find(plan.number, key: key) { return row }
-    guard plan.isNamedByParent, let name = try file.names.name(ofKey: key, plan) else { return nil }
-    return try records.find(plan.number, key: .text(name))
+    return plan.keyKind == .natural ? try file.names.recordByName(ofKey: key, plan) : nil
   }
 
   func countNullKeys(_ plan: TablePlan, _ change: Int64) throws {

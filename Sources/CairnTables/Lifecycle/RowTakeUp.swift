@@ -24,7 +24,7 @@ struct RowTakeUp {
         for parts in keys {
           guard let key = RowKey.canonical(parts, plan) else { continue }
           var row = RecordRow(table: plan.number, key: key, clocks: FieldClocks(uniform: clock, plan: plan))
-          if plan.keyKind == .mapped { row.name = .blob(file.newUUID()) }
+          row.name = plan.keyKind == .mapped ? .blob(file.newUUID()) : try file.names.storedName(for: key, plan)
           row.pending = .save
           row.dirty = .all
           row.revision = 1

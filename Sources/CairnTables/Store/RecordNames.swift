@@ -34,6 +34,42 @@ struct RecordNames {
     return try namer.name(plan, key: RowKey.parts(of: key, plan), mappedName: name(ofMapped:_:))
   }
 
+  /// What `cairn_record.name` holds for a live row with a natural key: its name, where the key can't be told from the name.
+  /// That is so for hashed names, and for parts that name a natural parent, whose spelling the name does not have.
+  func storedName(for key: Value, _ plan: TablePlan) throws -> Value {
+    guard plan.keyKind == .natural, mayDiffer(key, plan), let name = try name(ofKey: key, plan) else { return .null }
+    return try storedName(name, for: key, plan)
+  }
+
+  func storedName(_ name: String, for key: Value, _ plan: TablePlan) throws -> Value {
+    if case .key(let found) = try resolve(name, plan), found == key { return .null }
+    // Two rows can have one name only where a parent is found under two spellings: the second stays without.
+    if let other = try file.records.find(name: .text(name)), other.isAlive, other.key != key { return .null }
+    return .text(name)
+  }
+
+  /// The dead or parked record whose name a new row under `key` will have, if the key alone does not find it.
+  func recordByName(ofKey key: Value, _ plan: TablePlan) throws -> RecordRow? {
+    guard plan.isNamedByParent || mayDiffer(key, plan), let name = try name(ofKey: key, plan) else { return nil }
+    guard let found = try file.records.find(name: .text(name)), found.table == plan.number else { return nil }
+    return found.isAlive && !found.flags.contains(.parked) ? nil : found
+  }
+
+  /// Whether a key may be such that its record's name does not give it back.
+  func mayDiffer(_ key: Value, _ plan: TablePlan) -> Bool {
+    let length =
+      switch key {
+      case .text(let text): text.utf8.count
+      case .blob(let bytes), .malformedText(let bytes): bytes.count
+      default: 0
+      }
+    if length > 40 { return true }
+    return plan.keyParts.contains { part in
+      guard case .reference(let table) = part, let parent = file.catalog.plan(table) else { return false }
+      return parent.keyKind == .natural
+    }
+  }
+
   /// The name of the record that an integer stands for in a mapped table.
   func name(ofMapped integer: Int64, in table: Int) throws -> String? { try name(ofMapped: table, integer) }
 

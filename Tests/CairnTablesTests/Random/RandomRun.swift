@@ -42,8 +42,6 @@ struct RandomRun {
 
   private static func statement(_ schema: RandomSchema, _ random: inout SeededNumbers) -> String {
     let table = schema.tables[random.below(schema.tables.count)]
-    let any = "SELECT rowid_ FROM (SELECT *, row_number() OVER () AS rowid_ FROM \(table.name))"
-    _ = any
     let pick = random.below(7)
     let one =
       "WHERE (\(table.key.joined(separator: ", "))) IN (SELECT \(table.key.joined(separator: ", ")) FROM \(table.name) ORDER BY \(table.key.joined(separator: ", ")) LIMIT 1 OFFSET \(pick))"
@@ -156,7 +154,7 @@ struct RandomRun {
     var parked: [[String]] = []
     for device in devices {
       let status = try device.status()
-      if status.pending != 0 { return "\(device.name): pending \(status.pending): \(status.reasons)" }
+      if status.pending != 0 { return "\(device.name): pending \(try Self.pending(device))" }
       if try device.scalar("PRAGMA integrity_check") != .text("ok") { return "\(device.name): integrity" }
       if try !device.rows("PRAGMA foreign_key_check").isEmpty { return "\(device.name): foreign_key_check" }
       pictures.append(try Picture.of(device))
@@ -178,6 +176,13 @@ struct RandomRun {
       if parked[i] != parked[0] { return "\(devices[i].name) parks \(parked[i]), A parks \(parked[0])" }
     }
     return nil
+  }
+
+  private static func pending(_ device: Device) throws -> [String] {
+    try device.picture(
+      """
+      SELECT tbl, key, name, pending, state, revision, tag, deleted, dirty, reason FROM cairn_record WHERE pending > 0
+      """)
   }
 
   private static func difference(_ a: [String: [String]], _ b: [String: [String]]) -> String {
