@@ -17,12 +17,12 @@ struct FoldRules {
 
   mutating func insert(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws {
     let old: RecordRow?
-    if plan.isNamedByParent {
+    if plan.isNamedByParent || file.names.mayDiffer(key, plan) {
       old = try recordAt(plan, key, time)
-      if old == nil, try store(newRecord(plan, key, at: time), plan) { return }
+      if old == nil, try store(try newRecord(plan, key, at: time), plan) { return }
     } else {
       // Most inserted rows are new: one look at the key is enough for them.
-      if try store(newRecord(plan, key, at: time), plan) { return }
+      if try store(try newRecord(plan, key, at: time), plan) { return }
       old = try recordAt(plan, key, time)
     }
     guard let old else { throw TablesError.damagedMetadata("a record of \(plan.name) could not be stored") }

@@ -55,7 +55,8 @@ struct RecordNames {
     return found.isAlive && !found.flags.contains(.parked) ? nil : found
   }
 
-  private func mayDiffer(_ key: Value, _ plan: TablePlan) -> Bool {
+  /// Whether a key may be such that its record's name does not give it back.
+  func mayDiffer(_ key: Value, _ plan: TablePlan) -> Bool {
     let length =
       switch key {
       case .text(let text): text.utf8.count

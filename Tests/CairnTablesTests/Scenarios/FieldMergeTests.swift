@@ -30,7 +30,7 @@ struct FieldMergeTests {
     try order.meet(a, b)
     try world.expectQuiet()
     #expect(try list(a) == ["l1|A|B"])
-    let clocks = try world.clocks("lists:l1")
+    let clocks = try world.milliseconds("lists:l1")
     #expect(clocks["title"] == 60_000 && clocks["color"] == 30_000)
   }
 
@@ -50,7 +50,7 @@ struct FieldMergeTests {
     try order.meet(a, b)
     try world.expectQuiet()
     #expect(try list(a) == ["l1|A|red"])
-    #expect(try world.clocks("lists:l1")["title"] == 60_000)
+    #expect(try world.milliseconds("lists:l1")["title"] == 60_000)
   }
 
   @Test("TS71 A title@30 unsent, B title@60 sent: B's; A sends no title", arguments: [true, false])
@@ -66,7 +66,7 @@ struct FieldMergeTests {
     #expect(a.operations("lists:l1").isEmpty)
     try world.expectQuiet()
     #expect(try list(a) == ["l1|B|red"])
-    #expect(try world.clocks("lists:l1")["title"] == 60_000)
+    #expect(try world.milliseconds("lists:l1")["title"] == 60_000)
   }
 
   @Test("TS72 title 'x' and 'y', both @30: 'y'", arguments: Order.allCases, [("x", "y"), ("y", "x")])
@@ -118,7 +118,7 @@ struct FieldMergeTests {
     try order.meet(a, b)
     try world.expectQuiet()
     #expect(try list(a) == ["l1|base|∅"])
-    #expect(try world.clocks("lists:l1")["color"] == 60_000)
+    #expect(try world.milliseconds("lists:l1")["color"] == 60_000)
   }
 
   @Test("TS75 F4 A title@10 and color@50 in one sync, B both@30: B's title, A's color", arguments: Order.allCases)
@@ -140,7 +140,7 @@ struct FieldMergeTests {
     try b.sync()
     try world.expectQuiet()
     #expect(try list(a) == ["l1|B|red"])
-    #expect(try world.clocks("lists:l1")["title"] == 3_600_001)
+    #expect(try world.milliseconds("lists:l1")["title"] == 3_600_001)
   }
 
   @Test("TS77 a clock an hour slow: A fetches B's edit and edits: A's")
@@ -152,7 +152,7 @@ struct FieldMergeTests {
     try a.sync()
     try world.expectQuiet()
     #expect(try list(b) == ["l1|A|red"])
-    #expect(try world.clocks("lists:l1")["title"] == 10_001)
+    #expect(try world.milliseconds("lists:l1")["title"] == 10_001)
   }
 
   @Test("TS79 M4 an unsent edit that wins on fetch, and a clean one that the server lost, are re-asserted")
@@ -164,7 +164,7 @@ struct FieldMergeTests {
     #expect(try a.state("l1") == "Edited")
     try world.expectQuiet()
     #expect(try list(b) == ["l1|A|red"])
-    #expect(try world.clocks("lists:l1")["title"] == 60_000)
+    #expect(try world.milliseconds("lists:l1")["title"] == 60_000)
 
     #expect(try a.state("l1") == "Clean")
     try world.foreignReplace("lists:l1") { fields in
@@ -177,7 +177,7 @@ struct FieldMergeTests {
     try a.sync()
     try world.expectQuiet()
     for device in [a, b] { #expect(try list(device) == ["l1|A|red"]) }
-    let clocks = try world.clocks("lists:l1")
+    let clocks = try world.milliseconds("lists:l1")
     #expect(clocks["title"] == 60_000 && clocks["color"] == 5_000)
   }
 
@@ -223,7 +223,7 @@ struct FieldMergeTests {
     try a.sync()
     try world.expectQuiet()
     #expect(try world.serverRecords()["lists:l1"]?.fields["future"] == .string("kept"))
-    #expect(try world.clocks("lists:l1")["future"] == 5_000)
+    #expect(try world.milliseconds("lists:l1")["future"] == 5_000)
     #expect(try list(a) == ["l1|A|B"])
   }
 

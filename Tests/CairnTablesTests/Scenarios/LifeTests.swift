@@ -42,7 +42,7 @@ struct LifeTests {
     try b.sql("UPDATE lists SET title = 'B'", at: edit)
     try order.meet(a, b)
     try expectRows(["l1|B|red"])
-    #expect(try world.clocks("lists:l1")["title"] == edit * 1_000)
+    #expect(try world.milliseconds("lists:l1")["title"] == edit * 1_000)
   }
 
   @Test("TS89 a delete without time: an unsent edit lives everywhere, a clean row goes", arguments: [true, false])

@@ -51,7 +51,7 @@ struct ReinsertFailureTests {
     try world.expectQuiet()
     for device in [a, b] { #expect(try device.picture("SELECT * FROM lists") == ["r|new|∅"]) }
     #expect(
-      try world.clocks("lists:r") == ["life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 10_000])
+      try world.milliseconds("lists:r") == ["life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 10_000])
   }
 
   enum DeleteResult: CaseIterable { case ok, lostAnswer, lostRequest, conflict, unknown }
@@ -97,7 +97,7 @@ struct ReinsertFailureTests {
     world.clock.advance(seconds: 60)
     try world.expectQuiet()
     for device in [a, b] { #expect(try device.picture("SELECT * FROM lists") == ["r|new|∅"]) }
-    let clocks = try world.clocks("lists:r")
+    let clocks = try world.milliseconds("lists:r")
     #expect(clocks["life"] == 20_000 && clocks["color"] == 20_000 && clocks["cut"] == 10_000)
   }
 
@@ -115,7 +115,7 @@ struct ReinsertFailureTests {
     #expect(a.operations("lists:r").map(\.kind) == [.create])
     try world.expectQuiet()
     for device in [a, b] { #expect(try device.picture("SELECT * FROM lists") == ["r|new|∅"]) }
-    #expect(try world.clocks("lists:r")["life"] == max(10_001, time * 1_000))
+    #expect(try world.milliseconds("lists:r")["life"] == max(10_001, time * 1_000))
   }
 
   // MARK: Kinds of keys

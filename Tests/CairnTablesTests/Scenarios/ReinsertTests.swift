@@ -32,7 +32,7 @@ struct ReinsertTests {
     let sent = a.operations("lists:r")
     #expect(sent.map(\.kind) == [.replace], sourceLocation: sourceLocation)
     #expect(sent.first?.record.changeTag == tag && tag != nil, sourceLocation: sourceLocation)
-    let clocks = try world.clocks("lists:r")
+    let clocks = try world.milliseconds("lists:r")
     #expect(clocks["life"] == life, sourceLocation: sourceLocation)
   }
 
@@ -119,7 +119,7 @@ struct ReinsertTests {
     try a.sync()
     try expectOneSave(life: 10_000, tag: tag)
     #expect(
-      try world.clocks("lists:r") == ["life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 20_000])
+      try world.milliseconds("lists:r") == ["life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 20_000])
     try expectRows(["r|newer|∅"])
   }
 
@@ -131,7 +131,7 @@ struct ReinsertTests {
     try a.sql("INSERT INTO lists(id, title) VALUES ('r', 'new')", at: 10)
     try a.sync()
     try expectOneSave(life: 10_000, tag: tag)
-    #expect(try world.clocks("lists:r")["color"] == 10_000)
+    #expect(try world.milliseconds("lists:r")["color"] == 10_000)
     try expectRows(["r|new|∅"])
   }
 
@@ -142,7 +142,7 @@ struct ReinsertTests {
     try b.sql("UPDATE lists SET title = 'B', color = 'B'", at: 10)
     try order.meet(a, b)
     try expectRows(["r|old|red"])
-    #expect(try world.clocks("lists:r")["color"] == 20_000)
+    #expect(try world.milliseconds("lists:r")["color"] == 20_000)
   }
 
   @Test("TS107 two delete–reinsert cycles, in one transaction and in two", arguments: [true, false])
@@ -203,7 +203,7 @@ struct ReinsertTests {
     a.cloud.heal()
     world.clock.advance(seconds: 60)
     try expectRows([edit.1])
-    let clocks = try world.clocks("lists:r")
+    let clocks = try world.milliseconds("lists:r")
     #expect(clocks["title"] == max(20, edit.0) * 1_000 && clocks["color"] == 20_000 && clocks["cut"] == 15_000)
   }
 
@@ -226,7 +226,7 @@ struct ReinsertTests {
     try b.sql("INSERT INTO lists(id, color) VALUES ('r', 'B')", at: 19)
     try order.meet(a, b)
     try expectRows(["r|A|∅"])
-    #expect(try world.clocks("lists:r")["cut"] == 17_000)
+    #expect(try world.milliseconds("lists:r")["cut"] == 17_000)
   }
 
   @Test("TS113 reinsert in flight, title edited, answer ok: status cleared; only the title is pending")
@@ -292,7 +292,7 @@ struct ReinsertTests {
     try order.meet(a, b)
     try expectRows(["r|new|∅"])
     #expect(try world.serverRecords()["lists:r"]?.fields["future"] == (isEdited ? .string("edited") : nil))
-    #expect(try world.clocks("lists:r")["future"] == (isEdited ? 15_000 : nil))
+    #expect(try world.milliseconds("lists:r")["future"] == (isEdited ? 15_000 : nil))
   }
 
   @Test("TS120 a confirmed reinsert, then delete: goes out as a delete; gone")
