@@ -91,17 +91,6 @@ final class FileContext {
     }
   }
 
-  /// Runs `body` in a savepoint. If it throws, the counts of live records go back with the rows.
-  func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
-    let mark = records.countsMark
-    do {
-      return try connection.savepoint(body)
-    } catch {
-      records.restoreCounts(mark)
-      throw error
-    }
-  }
-
   /// A new record name of a mapped table: 16 random bytes as UUID version 4.
   func newUUID() -> [UInt8] {
     var bytes: [UInt8] = []
