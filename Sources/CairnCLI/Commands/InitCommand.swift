@@ -33,22 +33,46 @@ enum InitCommand: Command {
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try ClientSupport.run {
-      let place = SyncPlace(
-        server: TokenStore.normalized(try arguments.required("server")),
-        container: arguments.value("container") ?? SyncPlace.defaultContainer,
-        environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
-        zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
-      _ = try ServerURL(parsing: place.server)
-      let token = try self.token(arguments, context, place)
-      let cloud = try ClientSupport.connect(place, token: token)
-      let outcome = try context.interruption.whileHandling({ cloud.cancel() }) {
-        try Preparation(options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
-          .run()
+      do { return try prepare(arguments, context) } catch let error as TablesError {
+        switch error {
+        case .schema(let problems): return report(problems, .failed, context)
+        case .usage(let problems): return report(problems, .usage, context)
+        default: throw error
+        }
       }
-      try context.tokens.store(token, server: place.server, identity: outcome.user)
-      report(outcome, context)
-      return .done
     }
+  }
+
+  private static func prepare(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+    let place = SyncPlace(
+      server: TokenStore.normalized(try arguments.required("server")),
+      container: arguments.value("container") ?? SyncPlace.defaultContainer,
+      environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
+      zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
+    _ = try ServerURL(parsing: place.server)
+    let token = try self.token(arguments, context, place)
+    let cloud = try ClientSupport.connect(place, token: token)
+    let outcome = try context.interruption.whileHandling({ cloud.cancel() }) {
+      try Preparation(options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
+        .run()
+    }
+    try context.tokens.store(token, server: place.server, identity: outcome.user)
+    report(outcome, context)
+    return .done
+  }
+
+  /// A refused schema is one line per problem, and one JSON object (tables 1.1).
+  private static func report(_ problems: [SchemaProblem], _ code: ExitCode, _ context: CommandContext) -> ExitCode {
+    for problem in problems { context.output.error(CommandError(code, problem.description)) }
+    if context.output.isJSON { context.output.report(["problems": .array(problems.map(json))]) { "" } }
+    return code
+  }
+
+  private static func json(_ problem: SchemaProblem) -> JSONValue {
+    [
+      "code": .string(problem.code.rawValue), "table": .string(problem.table), "column": JSONValue(problem.column),
+      "reason": .string(problem.reason), "remedy": .string(problem.remedy),
+    ]
   }
 
   private static func token(_ arguments: Arguments, _ context: CommandContext, _ place: SyncPlace) throws -> String {

@@ -90,6 +90,8 @@ struct FoldRules {
         try !namesTheSameRecord(plan, column, old.key, at: time)
       else { continue }
       row.clocks.columns[column] = max(time, row.clocks.columns[column] + 1)
+      // A value that waits to be moved into the column is older than the edit (tables V2).
+      if let kept = row.kept, kept.names.contains(name) { row.kept = kept.without(name) }
       if row.pending != .save { row.dirty = .none }
       row.pending = .save
       row.dirty.insert(name)

@@ -98,7 +98,8 @@ extension SyncedDatabase {
     /// Pending with a reason other than `unsent`.
     public var waiting: Int
     public var parked: Int
-    public var hasSuspendedTables: Bool
+    /// Tables are suspended, or rows are missing (tables T30).
+    public var needsSchemaRepair: Bool
   }
 
   public func counters() throws -> Counters {
@@ -110,6 +111,7 @@ extension SyncedDatabase {
     let withoutKey = Int(row[1].integer ?? 0)
     return Counters(
       pending: Int(row[0].integer ?? 0) + withoutKey, waiting: Int(row[2].integer ?? 0) + withoutKey,
-      parked: try file.inbox.parkedCount(), hasSuspendedTables: !file.catalog.suspended.isEmpty)
+      parked: try file.inbox.parkedCount(),
+      needsSchemaRepair: try !file.catalog.suspended.isEmpty || !MissingRows(file).known().isEmpty)
   }
 }

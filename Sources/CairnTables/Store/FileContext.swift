@@ -17,6 +17,9 @@ final class FileContext {
   var codecs: [Int: RecordBodyCodec] = [:]
   /// What SQLite does with triggers on this connection.
   var triggersEnabled = true
+  /// Tables whose rows may have changed unseen, with the time when that was found: fetched records are compared with
+  /// the rows (tables T29).
+  var gaps: [Int: FieldClock] = [:]
   /// The schema version that the catalog was made for.
   var openedSchemaVersion: Int64 = 0
   let zone: ZoneID
