@@ -59,7 +59,8 @@ extension SyncedDatabase {
 
   private func pendingCount(_ plan: TablePlan) throws -> Int {
     let count = try file.connection.scalar(
-      "SELECT count(*) FROM cairn_record WHERE pending > 0 AND tbl = ?", .integer(Int64(plan.number)))
+      "SELECT count(*) FROM cairn_record INDEXED BY cairn_record_pending WHERE pending > 0 AND tbl = ?",
+      .integer(Int64(plan.number)))
     return Int(count?.integer ?? 0)
   }
 
