@@ -22,15 +22,28 @@ public final class FileLock {
     }
   }
 
+  /// The file that the lock lies on can't be made.
+  public struct Unavailable: Error, Hashable, Sendable, CustomStringConvertible {
+    public var path: String
+    /// What the system says.
+    public var reason: String
+
+    public var description: String {
+      "\(path) can't be made (\(reason)): make the folder of the database writable, or move the database to one that is"
+    }
+  }
+
   private let descriptor: Int32
   private let lockPath: String
 
-  /// Takes the lock of the database at `path`, or throws ``Held``.
+  /// Takes the lock of the database at `path`.
+  ///
+  /// - Throws: ``Held``, or ``Unavailable`` where the folder can't be written to.
   public init(database path: String) throws {
     lockPath = Self.lockPath(path)
     while true {
       let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-      guard file >= 0 else { throw CocoaError(.fileWriteNoPermission, userInfo: [NSFilePathErrorKey: lockPath]) }
+      guard file >= 0 else { throw Unavailable(path: lockPath, reason: String(cString: strerror(errno))) }
       guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
         let holder = Self.readProcess(file)
         close(file)

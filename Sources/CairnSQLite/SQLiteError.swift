@@ -30,6 +30,9 @@ public struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Another connection holds the lock: the same call may succeed later.
   public var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
+  /// Whether the file is no database, or a damaged one: trying again is of no use.
+  public var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+
   /// A constraint of the schema refused the statement; nothing else is wrong.
   public var isConstraint: Bool { code == SQLITE_CONSTRAINT }
 

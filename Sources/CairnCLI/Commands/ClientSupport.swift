@@ -14,6 +14,7 @@ enum ClientSupport {
     case let error as TablesError:
       if case .usage = error { return CommandError(.usage, error.description) }
       return CommandError(.failed, error.description)
+    case let error as FileLock.Unavailable: return CommandError(.failed, error.description)
     case let error as FileLock.Held: return CommandError(.failed, error.description)
     case let error as ServerURL.ParseError: return CommandError(.usage, error.description)
     case let error as SchemaCreator.Refusal: return CommandError(.failed, error.description)

@@ -29,6 +29,8 @@ struct SyncEnding {
     add(counts.fetched, "fetched")
     add(counts.removed, "removed")
     add(counts.conflicts, "merged")
+    // After a failure, that nothing was done says nothing: the error follows.
+    if parts.isEmpty && error != nil { return "" }
     var text = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
     if report.pending > 0 { text += "; \(report.pending) still pending (cairn status says why)" }
     if report.parked > 0 { text += "; \(report.parked) parked (cairn parked says why)" }

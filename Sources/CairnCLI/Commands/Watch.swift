@@ -1,5 +1,6 @@
 import Cairn
 import CairnEngine
+import CairnSQLite
 import CairnTables
 import Foundation
 import Synchronization
@@ -14,12 +15,16 @@ final class Watch {
   private let sync: DatabaseSync
   private let scope: SyncRequest.Scope
   private let context: CommandContext
+  private let path: String
+  private let file: FileIdentity
   private let settings = SyncSettings.watchByPolling
   private let stop = WatchStop()
   private var said: String?
 
   init(_ sync: DatabaseSync, _ scope: SyncRequest.Scope, _ context: CommandContext) {
     self.sync = sync
+    path = sync.database.path
+    file = FileIdentity(path: path)
     self.scope = scope
     self.context = context
   }
@@ -34,7 +39,13 @@ final class Watch {
     }) {
       say("watching")
       while !stop.isSet {
-        try round(&last)
+        do {
+          try round(&last)
+        } catch {
+          guard let sentence = Self.passing(error) else { throw error }
+          last.ended = Self.uptime()
+          say("\(sentence); trying again")
+        }
         waitForWork(last)
       }
     }
@@ -47,6 +58,18 @@ final class Watch {
     var version: Int64 = -1
     var ended: Double = 0
     var retryAt: Int64?
+  }
+
+  /// A sentence for an error that may pass by itself or by somebody's doing; nil where trying again is of no use.
+  private static func passing(_ error: any Error) -> String? {
+    switch error {
+    case let error as SQLiteError where !error.isDamage:
+      return CommandError(describing: error).message
+    case TablesError.file, is FileLock.Unavailable: return "\(error)"
+    // No token is stored: one is given with cairn init, while the watch runs.
+    case let error as CommandError where error.code == .failed: return error.message
+    default: return nil
+    }
   }
 
   private func round(_ last: inout SyncRound) throws {
@@ -105,6 +128,22 @@ final class Watch {
     said = text
     if context.output.isJSON { context.output.warning(text) } else { context.output.line(text) }
   }
+}
+
+/// Which file a path names: a database that was moved away or replaced is another one, and what is written to the new
+/// one would not be seen.
+struct FileIdentity: Equatable {
+  private var device: UInt64 = 0
+  private var number: UInt64 = 0
+
+  init(path: String) {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return }
+    device = UInt64(truncatingIfNeeded: status.st_dev)
+    number = UInt64(truncatingIfNeeded: status.st_ino)
+  }
+
+  func isStill(at path: String) -> Bool { FileIdentity(path: path) == self }
 }
 
 /// Ends a wait at once. Thread-safe.

@@ -36,7 +36,7 @@ struct ModeChoice {
       let rows = try rowCount()
       if rows == 0 { return .join }
       throw TablesError.mode(
-        "this file has \(rows) rows and the zone \(zone) has \(recordText): choose --mode join (back this file up, then take the zone's rows), --mode merge (match and combine both), or --mode create with another --zone"
+        "this file has \(rows == 1 ? "1 row" : "\(rows) rows") and the zone \(zone) has \(recordText): choose --mode join (back this file up, then take the zone's rows), --mode merge (match and combine both), or --mode create with another --zone"
       )
     }
   }

@@ -42,7 +42,9 @@ extension SyncedDatabase {
     }
   }
 
-  /// Notes what a finished sync did, for `cairn log`.
+  /// Notes what a finished sync did, for `cairn log`. A sync that did nothing is not written down.
+  ///
+  /// - Parameter failure: why it ended early; nil also where it only waits for a time that is known.
   public func noteSync(_ counts: TablesCounts, failure: String?) throws {
     // Taking the write lock for nothing would hold up other programs.
     guard failure != nil || counts != TablesCounts() else { return }
