@@ -92,6 +92,7 @@ let package = Package(
     tests("CairnServerTests", ["CairnServer", "CairnClient", "CairnTesting", "ProcessSupport"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "ProcessSupport"]),
+    tests("CairnProcessTests", ["ProcessSupport", "CairnTesting"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),

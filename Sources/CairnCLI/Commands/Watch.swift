@@ -39,6 +39,10 @@ final class Watch {
     }) {
       say("watching")
       while !stop.isSet {
+        guard file.isStill(at: path) else {
+          throw CommandError(
+            .failed, "\(path) was removed or replaced while it was watched", remedy: "run the command again")
+        }
         do {
           try round(&last)
         } catch {
@@ -63,6 +67,7 @@ final class Watch {
   /// A sentence for an error that may pass by itself or by somebody's doing; nil where trying again is of no use.
   private static func passing(_ error: any Error) -> String? {
     switch error {
+    case let error as SQLiteError where error.isBusy: return "the file is locked by another program; nothing is lost"
     case let error as SQLiteError where !error.isDamage:
       return CommandError(describing: error).message
     case TablesError.file, is FileLock.Unavailable: return "\(error)"

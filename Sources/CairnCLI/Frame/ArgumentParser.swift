@@ -34,7 +34,8 @@ struct ArgumentParser {
       } else if word.hasPrefix("--") {
         try readOption(word.dropFirst(2), words, &index)
       } else if word.hasPrefix("-"), word != "-", Int(word) == nil {
-        throw .usage("unknown option \(word)", remedy: remedy)
+        throw .usage(
+          "unknown option \(word)", remedy: word.contains(".") ? "write ./\(word) for a file of that name" : remedy)
       } else {
         positionals.append(word)
       }

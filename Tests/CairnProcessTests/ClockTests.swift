@@ -1,0 +1,74 @@
+import Foundation
+import ProcessSupport
+import Testing
+
+/// Devices whose clocks are wrong, with libfaketime.
+@Suite(.enabled(if: ClockTests.library != nil, "libfaketime is not installed: apt-get install libfaketime"))
+struct ClockTests {
+  static let library: String? = [
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+  ].first(where: FileManager.default.fileExists)
+
+  /// The environment of a program whose clock is off by so many days.
+  private func clock(_ days: Int) -> [String: String] {
+    [
+      "LD_PRELOAD": Self.library ?? "", "FAKETIME": "\(days < 0 ? "" : "+")\(days)d",
+      "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    ]
+  }
+
+  private func write(_ sql: String, _ path: String, days: Int) throws {
+    let result = try RunningProcess(Programs.sqlite3(), [path, sql], environment: clock(days)).waitUntilExit()
+    #expect(result.status == 0, "\(result)")
+  }
+
+  @Test(
+    "G4, TS76, TS77: an edit made after seeing another wins, whatever the clocks say; clocks that jump lose nothing",
+    .timeLimit(.minutes(2)), arguments: [365, -365])
+  func offByAYear(days: Int) throws {
+    let world = try ProcessWorld()
+    let schema = "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, v, w);"
+    let a = try world.database("a.db", schema + "INSERT INTO t VALUES ('k', 'start', 0), ('d', 'start', 0);")
+    let b = world.folder.file("b.db")
+    try world.prepare(a, "create")
+    try world.sync(a)
+    try world.prepare(b, "join")
+    try world.sync(b)
+    func sync(_ path: String, _ days: Int) throws {
+      let result = try world.run("sync", path, environment: clock(days))
+      #expect(result.status == 0, "\(result)")
+    }
+    // A's clock is wrong, B's is right; each sees the other's edit before it makes its own.
+    for round in 1...3 {
+      try write("UPDATE t SET v = 'a\(round)' WHERE id = 'k';", a, days: days)
+      try sync(a, days)
+      try sync(b, 0)
+      #expect(try world.query("SELECT v FROM t WHERE id = 'k';", in: b) == "a\(round)\n")
+      try write("UPDATE t SET v = 'b\(round)', w = \(round) WHERE id = 'k';", b, days: 0)
+      try sync(b, 0)
+      try sync(a, days)
+      #expect(try world.query("SELECT v FROM t WHERE id = 'k';", in: a) == "b\(round)\n")
+    }
+    // Deleted after seeing, inserted again after seeing.
+    try write("UPDATE t SET v = 'late' WHERE id = 'd';", days > 0 ? a : b, days: days > 0 ? days : 0)
+    try sync(a, days)
+    try sync(b, 0)
+    try sync(a, days)
+    try write("DELETE FROM t WHERE id = 'd';", days > 0 ? b : a, days: days > 0 ? 0 : days)
+    try sync(b, 0)
+    try sync(a, days)
+    try sync(b, 0)
+    for path in [a, b] { #expect(try world.query("SELECT count(*) FROM t WHERE id = 'd';", in: path) == "0\n") }
+    // The clock jumps between writing and syncing, back and forth.
+    for (round, jump) in [days, 0, -days, 0].enumerated() {
+      try write(
+        "INSERT INTO t VALUES ('j\(round)', \(round), 0); UPDATE t SET w = \(100 + round) WHERE id = 'k';", a,
+        days: jump)
+      try sync(a, -jump)
+    }
+    try world.syncUntilQuiet(a, b)
+    #expect(
+      try world.query("SELECT * FROM t ORDER BY id;", in: a) == world.query("SELECT * FROM t ORDER BY id;", in: b))
+    #expect(try world.query("SELECT w FROM t WHERE id = 'k'; SELECT count(*) FROM t;", in: b) == "103\n5\n")
+  }
+}

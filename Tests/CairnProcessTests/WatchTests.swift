@@ -1,0 +1,140 @@
+import Foundation
+import ProcessSupport
+import Testing
+
+/// `cairn sync --watch` on two devices, with everything that may happen around it.
+@Suite struct WatchTests {
+  private static let schema = """
+    CREATE TABLE event(id INTEGER PRIMARY KEY, v TEXT);
+    CREATE TABLE counter(id TEXT PRIMARY KEY NOT NULL, v);
+    """
+
+  /// Two watched devices on one zone.
+  private final class Pair {
+    let world: ProcessWorld
+    let a: String
+    let b: String
+    var watchA: RunningProcess
+    var watchB: RunningProcess
+
+    init(journal: String) throws {
+      world = try ProcessWorld()
+      let schema = "PRAGMA journal_mode = \(journal);" + WatchTests.schema
+      a = try world.database("a.db", schema)
+      b = try world.database("b.db", schema)
+      try world.prepare(a, "create")
+      try world.prepare(b, "join")
+      watchA = try world.start("sync", a, "--watch")
+      watchB = try world.start("sync", b, "--watch")
+      _ = try watchA.waitForLine("in sync")
+      _ = try watchB.waitForLine("in sync")
+    }
+
+    func arrives(_ id: String, within limit: Duration = .seconds(20)) throws -> Duration? {
+      try wait(limit) { try world.query("SELECT count(*) FROM counter WHERE id = '\(id)';", in: b) == "1\n" }
+    }
+
+    /// Ends both, and expects that they end cleanly.
+    func stop() throws {
+      watchA.signal(SIGTERM)
+      watchB.signal(SIGINT)
+      for watch in [watchA, watchB] {
+        let result = try watch.waitUntilExit(limit: .seconds(10))
+        #expect(result.status == 0 && result.error.isEmpty && result.output.hasSuffix("stopped\n"), "\(result)")
+      }
+      try world.expectHealthy(a)
+      try world.expectHealthy(b)
+    }
+  }
+
+  @Test(
+    "L13, TS30: what another program commits is on the other device within two seconds of the last commit",
+    .timeLimit(.minutes(3)), arguments: ["wal", "delete"])
+  func manyCommits(journal: String) throws {
+    let pair = try Pair(journal: journal)
+    let count = ProcessWorld.isSoak || journal == "wal" ? 1_000 : 200
+    let statements = (1...count).map { i in
+      """
+      BEGIN IMMEDIATE; INSERT INTO event(v) VALUES ('v\(i)');
+      INSERT INTO counter VALUES ('k\(i % 50)', \(i)) ON CONFLICT(id) DO UPDATE SET v = excluded.v; COMMIT;
+      """
+    }
+    try pair.world.query(statements.joined(separator: "\n"), in: pair.a)
+    let lag = try wait(.seconds(20)) {
+      try pair.world.query("SELECT count(*), (SELECT max(v) FROM counter) FROM event;", in: pair.b)
+        == "\(count)|\(count)\n"
+    }
+    let seconds = try #require(lag)
+    // Other tests share the machine: the measured bound is for one that is alone.
+    #expect(seconds < (ProcessWorld.isSoak ? .seconds(2) : .seconds(6)), "\(seconds)")
+    #expect(
+      try pair.world.query("SELECT * FROM counter ORDER BY id;", in: pair.a)
+        == pair.world.query("SELECT * FROM counter ORDER BY id;", in: pair.b))
+    try pair.stop()
+  }
+
+  @Test(
+    "a watch keeps running while the server is away, the file is locked, it is stopped and continued",
+    .timeLimit(.minutes(3)))
+  func troubles() throws {
+    let pair = try Pair(journal: "delete")
+    let world = pair.world
+
+    // A program that holds a write transaction open, in rollback mode also against readers.
+    let holder = try RunningProcess(
+      Programs.sqlite3(),
+      [
+        pair.a, "BEGIN EXCLUSIVE", "INSERT INTO counter VALUES ('held', 1)", ".shell sleep 2", "COMMIT",
+      ])
+    try holder.waitUntilExit()
+    #expect(try pair.arrives("held") != nil)
+
+    try world.stopServer()
+    try world.query("INSERT INTO counter VALUES ('away', 1);", in: pair.a)
+    _ = try pair.watchA.waitForLine("the server can't be reached")
+    #expect(try world.status(pair.a)["state"] as? String == "offline")
+    try world.startServer()
+    #expect(try pair.arrives("away") != nil)
+
+    pair.watchA.signal(SIGSTOP)
+    try world.query("INSERT INTO counter VALUES ('paused', 1);", in: pair.a)
+    pair.watchA.signal(SIGCONT)
+    #expect(try pair.arrives("paused") != nil)
+    try pair.stop()
+
+    let events = try world.run("log", pair.a).output
+    #expect(events.split(separator: "\n").filter { $0.contains("  error  ") }.count < 4, "\(events)")
+  }
+
+  @Test("L8, L14: commands work while a file is watched; a second engine is refused", .timeLimit(.minutes(3)))
+  func commandsBeside() throws {
+    let pair = try Pair(journal: "wal")
+    let world = pair.world
+    for words in [["status"], ["parked"], ["log"], ["doctor"]] {
+      #expect(try world.run(words + ["--json", pair.a]).status == 0)
+    }
+    let holder = "a.db is being synced by process \(pair.watchA.processID)"
+    expectRefusal(try world.run("sync", "--json", pair.a), 1, holder)
+    expectRefusal(try world.run("sync", "--watch", pair.a), 1, holder)
+    expectRefusal(try world.run("deinit", "--json", pair.a), 1, holder)
+    expectRefusal(try world.run("decide", pair.a, "keepLocal", "--json"), 1, "cairn status")
+    #expect(try world.run("alter", pair.a, "ALTER TABLE counter ADD COLUMN extra").status == 0)
+    try world.query("INSERT INTO counter(id, extra) VALUES ('altered', 1);", in: pair.a)
+    #expect(try pair.arrives("altered") != nil)
+
+    try world.replaceToken()
+    try world.query("INSERT INTO counter(id, v) VALUES ('signedOut', 1);", in: pair.a)
+    _ = try pair.watchA.waitForLine("the server refuses the token")
+    for path in [pair.a, pair.b] { #expect(try world.run(world.initWords(path)).status == 0) }
+    #expect(try pair.arrives("signedOut") != nil)
+    try pair.stop()
+  }
+
+  @Test("a watch whose file is removed or replaced ends and says so", .timeLimit(.minutes(1)))
+  func replaced() throws {
+    let pair = try Pair(journal: "delete")
+    try FileManager.default.moveItem(atPath: pair.a, toPath: pair.a + ".moved")
+    let result = try pair.watchA.waitUntilExit(limit: .seconds(10))
+    #expect(result.status == 1 && result.error.contains("was removed or replaced"), "\(result)")
+  }
+}
