@@ -2,17 +2,20 @@ import Foundation
 import ProcessSupport
 import Testing
 
-/// Devices whose clocks are wrong, with libfaketime.
-@Suite(.enabled(if: ClockTests.library != nil, "libfaketime is not installed: apt-get install libfaketime"))
-struct ClockTests {
+/// The library that gives a program another clock.
+enum FakeTime {
   static let library: String? = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
   ].first(where: FileManager.default.fileExists)
+}
 
+/// Devices whose clocks are wrong, with libfaketime.
+@Suite(.enabled(if: FakeTime.library != nil, "libfaketime is not installed: apt-get install libfaketime"))
+struct ClockTests {
   /// The environment of a program whose clock is off by so many days.
   private func clock(_ days: Int) -> [String: String] {
     [
-      "LD_PRELOAD": Self.library ?? "", "FAKETIME": "\(days < 0 ? "" : "+")\(days)d",
+      "LD_PRELOAD": FakeTime.library ?? "", "FAKETIME": "\(days < 0 ? "" : "+")\(days)d",
       "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     ]
   }
