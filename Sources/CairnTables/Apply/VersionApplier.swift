@@ -24,9 +24,7 @@ struct VersionApplier {
   }
 
   func apply() throws -> Result {
-    guard let local = try file.names.record(named: version.name, plan) ?? namesake() else {
-      return try create(over: nil)
-    }
+    guard let local = try file.names.record(named: version.name, plan) else { return try create(over: nil) }
     if let deletedAt = local.deletedAt { return try meetDead(local, deletedAt) }
     if local.flags.contains(.parked) { return try joinParked(local) }
     guard var row = try file.row(plan, local.key) else { return try create(over: local) }
@@ -36,19 +34,6 @@ struct VersionApplier {
     applier.progress.cleared[version.name] = nil
     if case .parked = result, !cleared.isEmpty { try putBack(local, cleared) }
     return result
-  }
-
-  /// The record here whose key has the version's hashed name. It was made here, so the name had not been worked out; it
-  /// is kept from now on.
-  private func namesake() throws -> RecordRow? {
-    guard RecordNameCodec.isHashed(version.name, plan),
-      let key = try keyFromFields(), let record = try file.records.find(plan.number, key: key),
-      try file.names.name(of: record, plan) == version.name
-    else { return nil }
-    var named = record
-    named.name = .text(version.name)
-    try file.records.update(record, to: named)
-    return named
   }
 
   // MARK: Merging

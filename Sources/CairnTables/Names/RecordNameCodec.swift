@@ -21,8 +21,6 @@ public enum DecodedRecordName: Hashable, Sendable {
 public enum RecordNameCodec {
   public static let maximumLength = 255
   private static let maximumPrefix = 180
-  /// `~h` and the digits of a SHA-256.
-  private static let hashLength = 66
 
   // MARK: Mapped
 
@@ -154,16 +152,11 @@ public enum RecordNameCodec {
 
   // MARK: Reading
 
-  /// Whether a name of a table with natural keys is hashed: the key can't be read from it.
-  static func isHashed(_ name: String, _ plan: TablePlan) -> Bool {
-    plan.keyKind == .natural && name.utf8.count > hashLength && decode(name, plan) == .hashed
-  }
-
   /// Reads a name of a table; nil for a name that no row of this table can have.
   public static func decode(_ name: String, _ plan: TablePlan) -> DecodedRecordName? {
     withKey(name, plan.wireName) { key, isWhole in
       if key.starts(with: "~h".utf8) {
-        return key.count == hashLength && !(isWhole && plan.wireName.utf8.count > maximumPrefix) ? .hashed : nil
+        return key.count == 66 && !(isWhole && plan.wireName.utf8.count > maximumPrefix) ? .hashed : nil
       }
       guard isWhole else { return nil }
       if plan.keyKind == .mapped { return uuid(key).map { .uuid($0) } }

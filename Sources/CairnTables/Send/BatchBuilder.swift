@@ -128,7 +128,7 @@ struct BatchBuilder {
     if isHeldBack(name, record) { return false }
     do {
       let operation = try RecordComposer(file).save(record, plan, row: row, name: name)
-      return try add(operation, record, plan, name)
+      return try add(operation, record, name)
     } catch RecordComposer.Obstacle.missingParent {
       try postpone(record, .missingParent)
       return false
@@ -140,7 +140,7 @@ struct BatchBuilder {
     guard !isHeldBack(name, record), let parked = try file.inbox.find(name)?.record else { return false }
     var outgoing = parked
     outgoing.changeTag = record.tag
-    return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, plan, name)
+    return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, name)
   }
 
   // MARK: Deletes
@@ -148,14 +148,12 @@ struct BatchBuilder {
   private mutating func takeDelete(_ record: RecordRow, _ plan: TablePlan) throws {
     guard isDue(record), let name = try file.names.name(of: record, plan), !isHeldBack(name, record) else { return }
     let stub = Record(id: RecordID(name: name, zone: file.zone), type: plan.wireName, changeTag: record.tag)
-    _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, plan, name)
+    _ = try add(RecordOperation(.delete, stub, deleteTime: record.deletedAt), record, name)
   }
 
   // MARK: Taking
 
-  private mutating func add(
-    _ operation: RecordOperation, _ record: RecordRow, _ plan: TablePlan, _ name: String
-  ) throws -> Bool {
+  private mutating func add(_ operation: RecordOperation, _ record: RecordRow, _ name: String) throws -> Bool {
     let size = operation.record.approximateSize
     if size > request.limits.bytesPerRecord {
       try postpone(record, .tooLarge)
@@ -164,11 +162,11 @@ struct BatchBuilder {
     bytes += size
     entries.append(OutgoingEntry(operation: operation, revision: record.revision))
     sent[name] = SentRevision(record)
-    var marked = record
-    marked.flags.insert(.attempted)
-    // A hashed name can't be turned into the key when the answer comes: it is kept.
-    if record.name == .null, RecordNameCodec.isHashed(name, plan) { marked.name = .text(name) }
-    if marked != record { try file.records.update(record, to: marked) }
+    if !record.flags.contains(.attempted) {
+      var marked = record
+      marked.flags.insert(.attempted)
+      try file.records.update(record, to: marked)
+    }
     return true
   }
 

@@ -62,6 +62,9 @@ final class FileContext {
         return try transactionOnce(body)
       } catch let undone as TransactionUndone where refusedWrites.insert(undone.write).inserted {
         continue
+      } catch let error as SQLiteError where error.isDiskFailure {
+        // Said in the end by a command that knows the failure only as a text: with its remedy, then.
+        throw DatabaseOpener.explain(error, connection.path)
       }
     }
   }
