@@ -2,6 +2,7 @@ import Cairn
 import CairnClient
 import CairnEngine
 import CairnTables
+import Foundation
 
 /// `cairn init`
 enum InitCommand: Command {
@@ -44,21 +45,30 @@ enum InitCommand: Command {
   }
 
   private static func prepare(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+    let address = try ServerURL(parsing: try arguments.required("server"))
     let place = SyncPlace(
-      server: TokenStore.normalized(try arguments.required("server")),
+      server: TokenStore.normalized("\(address)"),
       container: arguments.value("container") ?? SyncPlace.defaultContainer,
       environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
       zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
-    _ = try ServerURL(parsing: place.server)
     let token = try self.token(arguments, context, place)
     let cloud = try ClientSupport.connect(place, token: token)
-    let outcome = try context.interruption.whileHandling({ cloud.cancel() }) {
-      try Preparation(options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
-        .run()
-    }
+    let preparation = Preparation(
+      try options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
+    let outcome = try context.interruption.whileHandling({ cloud.cancel() }) { try run(preparation) }
     try context.tokens.store(token, server: place.server, identity: outcome.user)
     report(outcome, context)
     return .done
+  }
+
+  /// Under the file's lock, so that two don't prepare one file. A file that is prepared gets its new token without it:
+  /// a watch may hold it (DESIGN section 7).
+  private static func run(_ preparation: Preparation) throws -> Preparation.Outcome {
+    let path = preparation.options.path
+    guard FileManager.default.fileExists(atPath: path) || preparation.options.mode == .join,
+      try !preparation.isFinished()
+    else { return try preparation.run() }
+    return try FileLock.whileHeld(database: path) { try preparation.run() }
   }
 
   /// A refused schema is one line per problem, and one JSON object (tables 1.1).

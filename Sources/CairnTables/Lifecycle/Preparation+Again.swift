@@ -11,6 +11,7 @@ extension Preparation {
     let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
     let settings = FileSettings(connection)
     try checkPlace(settings, user)
+    try checkBegunMode(settings)
     let plan = try checkSelection(connection, settings)
     try connection.transaction { try Selection(options: additions(settings)).store(settings) }
     let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
@@ -21,6 +22,16 @@ extension Preparation {
     try takeMode(file, &outcome)
     try SchemaPublisher(cloud: cloud, file: file).publish(clock: time.wallClock)
     return outcome
+  }
+
+  /// A run that was cut off is finished as it was begun: another mode would do something else with the rows.
+  private func checkBegunMode(_ settings: FileSettings) throws {
+    guard let mode = options.mode, let begun = try settings.get(.takeUp)?.split(separator: " ").first,
+      begun != mode.rawValue
+    else { return }
+    throw TablesError.mode(
+      "an interrupted cairn init --mode \(begun) has to be finished first: run it with --mode \(begun), or run cairn deinit \(options.path) to begin anew"
+    )
   }
 
   private func checkPlace(_ settings: FileSettings, _ user: String) throws {

@@ -43,7 +43,7 @@ public struct Preparation {
     public var rows: Int
   }
 
-  let options: Options
+  public let options: Options
   let cloud: any CloudDatabase
   let time: any TimeSource
   let randomness: any Randomness
@@ -89,6 +89,17 @@ public struct Preparation {
     let connection = try DatabaseOpener.open(options.path, mode: exists ? .readWrite : .create)
     let mode = try ModeChoice(self, connection, published).choose()
     return try install(connection, mode, user, published)
+  }
+
+  /// Whether the file is prepared, and no earlier run was cut off.
+  public func isFinished() throws -> Bool {
+    guard FileManager.default.fileExists(atPath: options.path) else { return false }
+    do {
+      let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
+      return try MetadataSchema.isInstalled(in: connection) && FileSettings(connection).get(.takeUp) == nil
+    } catch let error as SQLiteError {
+      throw DatabaseOpener.explain(error, options.path)
+    }
   }
 
   private func isPrepared() throws -> Bool {
