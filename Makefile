@@ -1,6 +1,6 @@
 # make test     builds once (debug) and runs every test
 # make demo     the whole story in a minute, on a temporary server and two devices
-# make bench    measures against the budgets of ARCHITECTURE.md, on a release build
+# make bench    measures against the budgets of docs/benchmarks.md, on a release build
 # make format   formats all Swift files; make lint only looks
 # make install  installs the command line tool below PREFIX (/usr/local)
 

@@ -49,7 +49,7 @@ public final class DatabaseSync {
     self.connect = connect
     let database = try SyncedDatabase(path: path, time: time, randomness: randomness)
     lock = try FileLock(database: path)
-    try database.checkIsFinished()
+    try database.beginSyncing()
     self.database = database
     cloud = try connect(database.place())
     session = try Self.session(database, cloud, settings, time, randomness, observer)
@@ -75,10 +75,10 @@ public final class DatabaseSync {
       session = try Self.session(database, cloud, settings, time, randomness, observer)
       noteRunning()
     }
-    if let word = try database.answer() {
-      // Taken away after it is stored: answering twice does nothing, answering never would ask again.
-      if let answer = ZoneLossAnswer(rawValue: word) { try decide(answer) }
-      try database.removeAnswer()
+    if let answer = try database.answer() {
+      if let answer = ZoneLossAnswer(rawValue: answer) { try decide(answer) }
+      // Not before it was acted on: to act twice does no harm.
+      try database.dropAnswer()
     }
   }
 
@@ -98,13 +98,18 @@ public final class DatabaseSync {
     // Not before: a file that was opened anew counts from another number.
     versionAtSync = try database.dataVersion()
     database.category.resetCounts()
+    var request = request
+    // Rows that may have changed unseen are compared with all that the zone holds (tables T29).
+    if database.hasGaps && request.scope != .sendOnly && request.zones == nil { request.resync = true }
     let result = try session.sync(request)
+    if request.resync && result.failure == nil && result.questions.isEmpty { try database.endGaps() }
     lastCondition = result.condition
+    if result.failure == nil && request.scope != .fetchOnly && result.condition == .ready { try publishSchema() }
     let counts = database.category.counts
     let status = try database.counters()
     var report = SyncReport(counts: counts, result: result, parked: status.parked, pending: status.pending)
     report.waiting = status.waiting
-    report.hasSuspendedTables = status.hasSuspendedTables
+    report.needsSchemaRepair = status.needsSchemaRepair
     try note(report, request)
     return report
   }
@@ -132,9 +137,15 @@ public final class DatabaseSync {
     }
   }
 
+  /// Tells other devices how tables look that have changed here. Tried again after the next sync if it fails.
+  private func publishSchema() throws {
+    do { try database.publishSchema(cloud) } catch is CloudError { return }
+  }
+
   /// Answers the question that a lost zone raised (tables L11).
   public func decide(_ answer: ZoneLossAnswer) throws {
-    try session.decide(database.zone, category: database.category.name, answer)
+    let result = try session.decide(database.zone, category: database.category.name, answer)
+    if let failure = result.failure { throw failure }
   }
 
   /// Makes a running call end soon, and every later one fail. From any thread.
@@ -156,7 +167,8 @@ public struct SyncReport: Sendable {
   public var pending: Int
   /// Pending changes with a reason other than not having been tried.
   public var waiting = 0
-  public var hasSuspendedTables = false
+  /// Tables are suspended, or rows are missing (tables T30).
+  public var needsSchemaRepair = false
 
   init(counts: TablesCounts, result: SyncResult, parked: Int, pending: Int) {
     self.counts = counts
@@ -173,7 +185,7 @@ public struct SyncReport: Sendable {
     switch result.condition {
     case .decision: "decision"
     case .signedOut: "signedOut"
-    case _ where hasSuspendedTables: "schema"
+    case _ where needsSchemaRepair: "schema"
     case .paused: "paused"
     case .offline: "offline"
     case .ready: waiting > 0 ? "paused" : "ready"

@@ -6,7 +6,8 @@ import CairnSQLite
 ///
 /// Confined to the engine's thread, like the connection that it works on.
 public final class TablesCategory: RecordCategory {
-  public let name = "tables"
+  static let engineName = "tables"
+  public let name = TablesCategory.engineName
   public let delivery = CategoryDelivery.pages
   /// What was done since ``resetCounts()``.
   public private(set) var counts = TablesCounts()
@@ -173,7 +174,7 @@ public final class TablesCategory: RecordCategory {
   private func findUnseen() throws -> [String] {
     let seen = try file.connection.prepare("SELECT 1 FROM cairn_seen WHERE name = ?1")
     let statement = try file.connection.prepare(
-      "SELECT \(RecordStore.columns) FROM cairn_record WHERE tag IS NOT NULL AND pending <> 1")
+      "SELECT \(RecordStore.columns) FROM cairn_record WHERE tag IS NOT NULL")
     var names: [String] = []
     while try statement.step() {
       let row = try file.records.read(statement)

@@ -5,9 +5,9 @@ public enum TablesError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file was prepared by a newer Cairn (tables V9).
   case newerVersion(path: String, file: Int64, library: Int64)
   case notPrepared(String)
+  /// `init` was cut off before it was done.
+  case unfinished(String)
   case missingFile(String)
-  /// `init` was cut off: the path and the mode.
-  case unfinished(path: String, mode: String)
   /// A path, what is wrong with the file, and what to do.
   case file(String, String, String)
   /// Tables that can't be synced as they are; nothing was installed.
@@ -23,8 +23,7 @@ public enum TablesError: Error, Hashable, Sendable, CustomStringConvertible {
     case .newerVersion(let path, let file, let library):
       "\(path) was prepared by a newer Cairn (format \(file), this one knows \(library)): update Cairn"
     case .notPrepared(let path): "\(path) is not prepared for sync: run cairn init \(path) first"
-    case .unfinished(let path, let mode):
-      "the preparation of \(path) was interrupted: run cairn init \(path) --mode \(mode) again to finish it"
+    case .unfinished(let path): "\(path) is not prepared wholly, cairn init was cut off: run it again"
     case .missingFile(let path): "\(path) does not exist: check the path"
     case .file(let path, let what, let remedy): "\(path) \(what): \(remedy)"
     case .schema(let problems), .usage(let problems): problems.map(\.description).joined(separator: "\n")

@@ -18,9 +18,11 @@ import Testing
       expectRefusal(try world.run(command, "--json"), 2, "--help")
       expectRefusal(try world.run(command, "--json", path, "--frob"), 2, "--frob")
     }
-    expectRefusal(try world.run(world.initWords(path)), 1, "bad", "--exclude bad")
+    let refused = try world.run(world.initWords(path))
+    #expect(refused.status == 1 && refused.error.contains("--exclude bad"), "\(refused)")
+    #expect(try ProcessWorld.object(refused.output)["problems"] != nil)
     let good = try world.database("g.db", "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL);")
-    expectRefusal(try world.run(world.initWords(good, "--table", "nope")), 2, "nope")
+    #expect(try world.run(world.initWords(good, "--table", "nope")).status == 2)
     let host = world.url.dropFirst("http://".count)
     for (url, code) in [
       ("\(host)", 2), ("ftp://\(host)", 2), ("http://", 2), ("http://user:pw@\(host)", 2), ("\(world.url)?a=b", 2),

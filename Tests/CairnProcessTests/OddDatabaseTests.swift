@@ -94,8 +94,8 @@ import Testing
     let wal = try world.database("wal.db", "PRAGMA journal_mode = WAL;" + Self.schema)
     let reader = try RunningProcess(
       Programs.sqlite3(),
-      [wal, "INSERT INTO t VALUES ('w', 2)", "BEGIN", "SELECT * FROM t", ".shell sleep 100"])
-    _ = try reader.waitForLine("w|2")
+      [wal, "INSERT INTO t VALUES ('w', 2)", "BEGIN", "SELECT * FROM t", ".shell echo ready; exec sleep 20"])
+    _ = try reader.waitForLine("ready")
     for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: wal + suffix, toPath: copy + suffix) }
     try world.prepare(wal, "create", zone: "wal")
     #expect(try world.sync(wal)["saved"] as? Int == 2)

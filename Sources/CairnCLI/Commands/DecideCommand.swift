@@ -28,7 +28,7 @@ enum DecideCommand: Command {
         context.output.report(["deleted": JSONValue(count)]) { "\(count) rows are deleted with the next sync" }
         return .done
       }
-      guard try database.lastCondition().question != nil else {
+      guard try database.lastCondition().name == "decision" else {
         throw CommandError(.failed, "nothing is asked of \(try arguments.required("DB"))", remedy: "see cairn status")
       }
       // The engine, this process's or the one that watches, takes the answer with its next sync.

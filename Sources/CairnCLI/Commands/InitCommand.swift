@@ -34,21 +34,31 @@ enum InitCommand: Command {
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try ClientSupport.run {
-      let address = try ServerURL(parsing: try arguments.required("server"))
-      let place = SyncPlace(
-        server: TokenStore.normalized("\(address)"),
-        container: arguments.value("container") ?? SyncPlace.defaultContainer,
-        environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
-        zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
-      let token = try self.token(arguments, context, place)
-      let cloud = try ClientSupport.connect(place, token: token)
-      let preparation = Preparation(
-        try options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
-      let outcome = try context.interruption.whileHandling({ cloud.cancel() }) { try run(preparation) }
-      try context.tokens.store(token, server: place.server, identity: outcome.user)
-      report(outcome, context)
-      return .done
+      do { return try prepare(arguments, context) } catch let error as TablesError {
+        switch error {
+        case .schema(let problems): return report(problems, .failed, context)
+        case .usage(let problems): return report(problems, .usage, context)
+        default: throw error
+        }
+      }
     }
+  }
+
+  private static func prepare(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+    let address = try ServerURL(parsing: try arguments.required("server"))
+    let place = SyncPlace(
+      server: TokenStore.normalized("\(address)"),
+      container: arguments.value("container") ?? SyncPlace.defaultContainer,
+      environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
+      zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
+    let token = try self.token(arguments, context, place)
+    let cloud = try ClientSupport.connect(place, token: token)
+    let preparation = Preparation(
+      try options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
+    let outcome = try context.interruption.whileHandling({ cloud.cancel() }) { try run(preparation) }
+    try context.tokens.store(token, server: place.server, identity: outcome.user)
+    report(outcome, context)
+    return .done
   }
 
   /// Under the file's lock, so that two don't prepare one file. A file that is prepared gets its new token without it:
@@ -59,6 +69,20 @@ enum InitCommand: Command {
       try !preparation.isFinished()
     else { return try preparation.run() }
     return try FileLock.whileHeld(database: path) { try preparation.run() }
+  }
+
+  /// A refused schema is one line per problem, and one JSON object (tables 1.1).
+  private static func report(_ problems: [SchemaProblem], _ code: ExitCode, _ context: CommandContext) -> ExitCode {
+    for problem in problems { context.output.error(CommandError(code, problem.description)) }
+    if context.output.isJSON { context.output.report(["problems": .array(problems.map(json))]) { "" } }
+    return code
+  }
+
+  private static func json(_ problem: SchemaProblem) -> JSONValue {
+    [
+      "code": .string(problem.code.rawValue), "table": .string(problem.table), "column": JSONValue(problem.column),
+      "reason": .string(problem.reason), "remedy": .string(problem.remedy),
+    ]
   }
 
   private static func token(_ arguments: Arguments, _ context: CommandContext, _ place: SyncPlace) throws -> String {

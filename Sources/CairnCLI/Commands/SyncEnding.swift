@@ -67,7 +67,7 @@ struct SyncEnding {
     case .signedOut: .failed
     case .offline: .unreachable
     case .decision: .attention
-    default: report.parked > 0 || report.waiting > 0 || report.hasSuspendedTables ? .attention : .done
+    default: report.parked > 0 || report.waiting > 0 || report.needsSchemaRepair ? .attention : .done
     }
   }
 }

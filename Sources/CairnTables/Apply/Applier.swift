@@ -89,6 +89,7 @@ final class Applier {
       try holdEdits(of: record, plan, problem.reason)
       return nil
     case .success(let version):
+      if try GapComparison(file).mustApply(version) { return version }
       // The version that is here already: an echo.
       if !takesEchoes, let tag = record.changeTag, try file.names.record(named: record.id.name, plan)?.tag == tag {
         return try file.inbox.find(record.id.name) == nil ? nil : version

@@ -15,6 +15,9 @@ struct CaptureTriggers {
     table = SQLText.quoted(plan.name)
   }
 
+  /// What the triggers are called that every table has; the one for unique indexes comes and goes with them.
+  static let always = ["insert", "delete", "update", "rekey", "before", "rebefore"]
+
   /// The CREATE TRIGGER statements.
   var statements: [String] {
     var result = [

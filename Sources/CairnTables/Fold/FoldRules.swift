@@ -91,6 +91,8 @@ struct FoldRules {
       else { continue }
       // A field that no version has set may be edited by a slow clock: it must not fall under the cut (tables 1.4).
       row.clocks.columns[column] = max(time, row.clocks.columns[column] + 1, (row.clocks.cut ?? -1) + 1)
+      // A value that waits to be moved into the column is older than the edit (tables V2).
+      if let kept = row.kept, kept.names.contains(name) { row.kept = kept.without(name) }
       if row.pending != .save { row.dirty = .none }
       row.pending = .save
       row.dirty.insert(name)

@@ -69,6 +69,15 @@ public struct Preparation {
     let exists = FileManager.default.fileExists(atPath: options.path)
     if !exists && options.mode != .join { throw TablesError.missingFile(options.path) }
     if exists, try isPrepared() { return try again() }
+    do {
+      return try prepareAnew(exists: exists)
+    } catch {
+      if !exists { removeEmptyFile() }
+      throw error
+    }
+  }
+
+  private func prepareAnew(exists: Bool) throws -> Outcome {
     // Looked at before the server is asked: a schema that can't be synced needs no server.
     if exists {
       _ = try checkedPlan(
@@ -94,7 +103,17 @@ public struct Preparation {
   }
 
   private func isPrepared() throws -> Bool {
-    try MetadataSchema.isInstalled(in: DatabaseOpener.open(options.path, mode: .readWrite))
+    let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
+    guard try MetadataSchema.isInstalled(in: connection) else { return false }
+    try MetadataSchema.checkVersion(of: connection)
+    return true
+  }
+
+  /// A file that was made for a `join` that came to nothing.
+  private func removeEmptyFile() {
+    let attributes = try? FileManager.default.attributesOfItem(atPath: options.path)
+    // Left where it is when it can't be told to be empty, or can't be removed: it is in nobody's way.
+    if attributes?[.size] as? Int == 0 { try? FileManager.default.removeItem(atPath: options.path) }
   }
 
   // MARK: Planning
@@ -152,9 +171,11 @@ public struct Preparation {
       try CaptureInstaller(connection: connection).install(plan.plans, plan.remembered)
       try settings.set(.takeUp, "\(mode.rawValue) \(now)")
     }
+    let broken = try SchemaWarnings.foreignKeyViolations(
+      DatabaseSchema.read(from: connection), plan.plans, in: connection)
     var outcome = Outcome(
       mode: mode, user: user, tables: plan.plans.map(\.name).sorted(), skipped: plan.skipped,
-      warnings: plan.warnings.map(\.message), rows: 0)
+      warnings: (plan.warnings + broken).map(\.message), rows: 0)
     let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
     try finish(file, &outcome)
     return outcome
@@ -169,55 +190,27 @@ public struct Preparation {
     try Selection(options: options.selection).store(settings)
   }
 
-  /// Takes existing rows up as the mode says, and publishes the schema. Runs again after a cut.
+  /// Takes existing rows up as the mode says, and publishes the schema. Runs again after a cut, from where that came:
+  /// the setting `takeUp` goes from the mode to `publish` in the transaction that ends with the rows.
   func finish(_ file: FileContext, _ outcome: inout Outcome) throws {
     guard let words = try file.settings.get(.takeUp)?.split(separator: " "), words.count == 2,
-      let mode = Mode(rawValue: String(words[0])), let clock = FieldClock(words[1])
+      let clock = FieldClock(words[1])
     else { return }
-    switch mode {
-    case .create:
-      for plan in file.catalog.plans { try RowTakeUp(file: file, clock: clock).run(plan) }
-    case .join:
-      outcome.backup = try TableEmptying(file).backUpAndEmpty(now: time.wallClock)
-    case .merge:
-      try RowMatching(file, cloud: cloud, options: options, clock: clock).run()
+    func done() throws { try file.settings.set(.takeUp, "publish \(clock)") }
+    if let mode = Mode(rawValue: String(words[0])) {
+      outcome.mode = mode
+      switch mode {
+      case .create:
+        for plan in file.catalog.plans { try RowTakeUp(file: file, clock: clock).run(plan) }
+        try file.transaction { try done() }
+      case .join:
+        outcome.backup = try TableEmptying(file).backUpAndEmpty(now: time.wallClock, done: done)
+      case .merge:
+        try RowMatching(file, cloud: cloud, options: options, clock: clock).run(done: done)
+      }
     }
     try SchemaPublisher(cloud: cloud, file: file).publish(clock: clock)
     try file.transaction { try file.settings.set(.takeUp, nil) }
     outcome.rows = try file.catalog.plans.reduce(0) { try $0 + Int(file.liveRows($1)) }
-  }
-
-  // MARK: A file that is prepared already
-
-  /// The same options again: nothing changes but the sign-in; tables named in addition are taken up (tables 1.1, L8).
-  private func again() throws -> Outcome {
-    let user = try cloud.currentUser()
-    let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
-    let settings = FileSettings(connection)
-    let place = (try settings.get(.server) ?? "", try settings.get(.container) ?? "", try settings.get(.zone) ?? "")
-    if place != (options.place.server, options.place.container, options.place.zone) {
-      throw TablesError.mode(
-        "\(options.path) syncs with zone \(place.2) of \(place.1) on \(place.0): run cairn deinit \(options.path) first to sync it elsewhere"
-      )
-    }
-    if let owner = try settings.get(.user), owner != user {
-      throw TablesError.mode(
-        "\(options.path) belongs to another user of this server (\(owner)): use a token of that user, or run cairn deinit \(options.path) first; its rows stay"
-      )
-    }
-    if let mode = options.mode, let begun = try settings.get(.takeUp)?.split(separator: " ").first,
-      begun != mode.rawValue
-    {
-      throw TablesError.mode(
-        "an interrupted cairn init --mode \(begun) has to be finished first: run it with --mode \(begun), or run cairn deinit \(options.path) to begin anew"
-      )
-    }
-    try connection.transaction { try Selection(options: options.selection).store(settings) }
-    let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
-    var outcome = Outcome(
-      mode: nil, user: user, tables: file.catalog.plans.map(\.name).sorted(), skipped: [], warnings: [], rows: 0)
-    try finish(file, &outcome)
-    try SchemaPublisher(cloud: cloud, file: file).publish(clock: time.wallClock)
-    return outcome
   }
 }

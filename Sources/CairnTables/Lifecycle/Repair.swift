@@ -22,8 +22,10 @@ struct Repair {
   private func repair(_ kind: Finding.Kind, _ plan: TablePlan, _ cloud: (any CloudDatabase)?) throws -> Bool {
     switch kind {
     case .missingTriggers:
+      // What was written meanwhile is found by comparing with the server (tables T29).
       try file.transaction {
         try CaptureInstaller(connection: file.connection).install([plan], file.catalog.remembered)
+        try GapComparison(file).begin(plan, at: file.clock.wallClock)
       }
       return true
     case .rowsWithoutRecord:
@@ -59,7 +61,7 @@ struct Repair {
         try Applier(file, now: file.clock.wallClock, takesEchoes: true).apply(records, [])
       }
     }
-    return try Doctor(file: file).missingRows(plan).isEmpty
+    return try file.transaction { try MissingRows(file).count(plan) == 0 }
   }
 
   /// The record of an answer; nil for one that is gone from the server too.
@@ -81,6 +83,7 @@ struct Repair {
           try rules.delete(plan, record, at: file.clock.wallClock)
           count += 1
         }
+        try MissingRows(file).count(plan)
       }
       try rules.settleIntegers()
       return count
@@ -92,7 +95,9 @@ extension SyncedDatabase {
   /// Checks the file (see ``Finding``). Reads every synced table.
   public func examine() throws -> [Finding] {
     try Folder.fold(file)
-    return try Doctor(file: file).examine()
+    let findings = try Doctor(file: file).examine()
+    try file.transaction { try MissingRows(file).note(findings) }
+    return findings
   }
 
   /// Repairs what was found, and says what is repaired.

@@ -28,12 +28,18 @@ struct RowTakeUp {
           row.pending = .save
           row.dirty = .all
           row.revision = 1
-          _ = try file.records.insert(row)
+          if try !file.records.insert(row) { try meet(key, plan) }
         }
       }
       progress?(keys.count)
       cursor = keys.last
     }
+  }
+
+  /// The row's key has a record: one that died makes the row a reinsert (tables 3.2).
+  private func meet(_ key: Value, _ plan: TablePlan) throws {
+    guard let known = try file.records.find(plan.number, key: key), !known.isAlive else { return }
+    try FoldRules(file, rekeys: RekeyedParents()).insert(plan, key, at: clock)
   }
 
   private func nextKeys(_ plan: TablePlan, after cursor: [Value]?) throws -> [[Value]] {

@@ -1,30 +1,52 @@
 import CairnRecords
 import CairnSQLite
 
-/// What a changed table means for its records (tables T26, T28, T29, V2, V3).
+/// What a changed table means for its records (tables T26, T28, T29, V2–V4).
 struct SchemaChange {
   private let file: FileContext
   private let plan: TablePlan
-  private let match: TableMatch
+  private let task: UpkeepTask
 
-  init(_ file: FileContext, _ plan: TablePlan, _ match: TableMatch) {
+  init(_ file: FileContext, _ plan: TablePlan, _ task: UpkeepTask) {
     self.file = file
     self.plan = plan
-    self.match = match
+    self.task = task
   }
 
   /// Rows per transaction.
   private static let chunk = 500
 
+  /// Does the work and crosses it off. It may have been done in part before.
   func takeUp() throws {
-    if match.isGap {
+    try Folder.fold(file)
+    switch task.kind {
+    case .columns: break
+    case .gap:
       // Triggers were missing: rows without record are inserts, records without row are missing, not deleted.
-      try RowTakeUp(file: file, clock: file.clock.wallClock).run(plan)
+      try RowTakeUp(file: file, clock: task.time).run(plan)
+    case .new: try NewTable(file, plan, time: task.time).takeUp()
     }
-    let added = plan.columns.indices.filter { i in match.columns.indices.contains(i) ? match.columns[i] == nil : true }
+    let added = plan.columns.indices.filter { plan.isField($0) && task.columns.contains(plan.columns[$0].wireName) }
     if !added.isEmpty { try takeUpColumns(added) }
-    try file.outcomes.add(.schema, table: plan.name, "the table's schema has changed: capture is up to date")
+    try file.transaction {
+      if task.kind == .gap {
+        try GapComparison(file).begin(plan, at: task.time)
+        try MissingRows(file).count(plan)
+      }
+      try file.outcomes.add(.schema, table: plan.name, sentence)
+      try task.remove(file.settings)
+    }
   }
+
+  private var sentence: String {
+    switch task.kind {
+    case .columns: "the table's schema has changed: capture is up to date"
+    case .gap: "capture was off: it is back, and the next sync compares the rows with the server's"
+    case .new: "the table is synced from now on"
+    }
+  }
+
+  // MARK: Columns
 
   /// Kept fields move into new columns; rows that hold something else than the default count as set with clock 1
   /// (tables T26, V2).
@@ -32,6 +54,8 @@ struct SchemaChange {
     var cursor: Value?
     while true {
       let more = try file.transaction {
+        // An edit of a new column must be known before a kept value could take its place.
+        try Folder.fold(file)
         let rows = try file.records.all(table: plan.number, after: cursor, limit: Self.chunk)
         cursor = rows.last?.key
         for record in rows where record.isAlive { try takeUp(record, added) }
@@ -45,11 +69,11 @@ struct SchemaChange {
     guard let row = try file.row(plan, record.key) else { return }
     var changed = record
     var edited: [String] = []
-    for column in added where plan.isField(column) {
+    for column in added {
       let name = plan.columns[column].wireName
-      if let kept = changed.kept, changed.clocks.clock(of: column) != nil {
+      if let kept = changed.kept, kept.names.contains(name) {
         try moveIn(kept, name, column, &changed)
-      } else if try row[column] != defaultValue(column) {
+      } else if changed.clocks.clock(of: column) == nil, try row[column] != defaultValue(column) {
         changed.clocks.columns[column] = 1
         edited.append(name)
       }
@@ -63,12 +87,25 @@ struct SchemaChange {
     try file.records.update(record, to: changed)
   }
 
-  /// A kept field becomes the column's value, as if it were fetched now.
+  /// A kept field becomes the column's value, as if it were fetched now. One that needs an asset or a parent is left for
+  /// the fetch that follows.
   private func moveIn(_ kept: KeptFields, _ name: String, _ column: Int, _ record: inout RecordRow) throws {
-    var rest = KeptFields()
-    for other in kept.names where other != name { rest.take(other, from: kept) }
-    record.kept = rest.isEmpty ? nil : rest
-    let field = kept.field(name, clock: record.clocks.columns[column])
+    guard let value = try value(kept.field(name, clock: record.clocks.columns[column]), column) else {
+      return try GapComparison(file).begin(plan, at: task.time)
+    }
+    if let refusal = try RowWriter(file: file).update(plan, record.key, [column], [value]) {
+      // What the table does not accept is parked when the record is fetched again.
+      if case .other(_, let detail) = refusal {
+        try file.outcomes.add(
+          .error, table: plan.name, "a kept value of \(name) does not fit the new column: \(detail)")
+      }
+      return try GapComparison(file).begin(plan, at: task.time)
+    }
+    record.kept = kept.without(name)
+  }
+
+  /// Nil for what can't be had now.
+  private func value(_ field: RecordContent.KeptField, _ column: Int) throws -> Value? {
     let content: FieldContent? =
       if let text = field.tagged {
         ValueCodec.decode(tagged: text, asset: field.asset, plan.columns[column])
@@ -77,21 +114,16 @@ struct SchemaChange {
       } else {
         .null
       }
-    let value: Value
     switch content {
-    case .value(let plain)?: value = plain
-    case .reference(let target)?:
-      guard let integer = try file.names.integer(of: target) else { return }
-      value = integer
-    case .large?, nil: return
-    }
-    if case .other(_, let detail)? = try RowWriter(file: file).update(plan, record.key, [column], [value]) {
-      try file.outcomes.add(.error, table: plan.name, "a kept value of \(name) does not fit the new column: \(detail)")
+    case .value(let plain)?: return plain
+    case .reference(let target)?: return try file.names.integer(of: target)
+    case .large?, nil: return nil
     }
   }
 
   private func defaultValue(_ column: Int) throws -> Value {
     guard let sql = plan.columns[column].defaultSQL else { return .null }
-    return try file.connection.scalar("SELECT \(sql)") ?? .null
+    let value = try file.connection.scalar("SELECT \(sql)") ?? .null
+    return AffinityRules.stored(value, in: plan.columns[column].affinity)
   }
 }

@@ -11,10 +11,12 @@ struct SchemaPublisher {
   /// Several devices may publish at once: each try merges with what is there.
   private static let tries = 10
 
-  func publish(clock: FieldClock) throws {
+  /// Publishes every table, or those that `clocks` gives a time of change by their number.
+  func publish(clock: FieldClock, only clocks: [Int: FieldClock]? = nil) throws {
     let schema = try DatabaseSchema.read(from: file.connection)
-    let local = file.catalog.plans.compactMap { plan in
-      schema.table(plan.name).map { PublishedTable(plan, $0, clock: clock) }
+    let local = file.catalog.plans.compactMap { plan -> PublishedTable? in
+      if let clocks, clocks[plan.number] == nil { return nil }
+      return schema.table(plan.name).map { PublishedTable(plan, $0, clock: clocks?[plan.number] ?? clock) }
     }
     for start in stride(from: 0, to: local.count, by: cloud.limits.entriesPerRequest) {
       let part = Array(local[start..<min(start + cloud.limits.entriesPerRequest, local.count)])
@@ -50,6 +52,9 @@ struct SchemaPublisher {
       return RecordOperation(.create, Record(id: id, type: PublishedTable.recordType, fields: table.fields))
     case .success(var record):
       let theirs = try PublishedTable(recordName: record.id.name, fields: record.fields)
+      var table = table
+      // The same statements are no change, whenever they are published.
+      if table.statements == theirs.statements { table.statementsClock = theirs.statementsClock }
       guard theirs.lacks(table) else { return nil }
       for field in theirs.merged(with: table).fields { record.fields.set(field.name, field.value) }
       return RecordOperation(.update, record)

@@ -11,8 +11,7 @@ enum SchemaUpkeep {
   ) throws -> FileContext {
     let settings = FileSettings(connection)
     let zone = ZoneID(name: try settings.get(.zone) ?? SyncPlace.defaultZone)
-    let installer = CaptureInstaller(connection: connection)
-    let before = try installer.remembered()
+    let before = try CaptureInstaller(connection: connection).remembered()
     let schema = try DatabaseSchema.read(from: connection)
     let options = try Selection.read(settings)
     let published = try PublishedTables(settings).tables(in: zone)
@@ -21,35 +20,118 @@ enum SchemaUpkeep {
       connection: connection,
       catalog: TableCatalog(plans: plan.plans, remembered: plan.remembered, suspended: plan.suspended),
       zone: zone, clock: time, randomness: randomness)
-    let stale = TableMatch.reconcile(before, schema).filter { !$0.isCurrent }
-    let new = plan.remembered.filter { table in !before.contains { $0.number == table.number } }
-    guard !stale.isEmpty || !new.isEmpty || plan.remembered != before else { return file }
-    try renew(file, plan, stale, new)
+    if try plan.remembered != before || settings.get(.schemaVersion) != String(file.schemaVersion()) {
+      let matches = TableMatch.reconcile(before, schema)
+      try file.transaction { try SchemaRenewal(file, plan, schema, matches).run() }
+    }
+    try GapComparison(file).load()
+    try finish(file)
     return file
   }
 
-  private static func renew(
-    _ file: FileContext, _ plan: PlanningResult, _ stale: [TableMatch], _ new: [RememberedTable]
-  ) throws {
-    // What the old triggers logged is read with their own column lists, before or after this.
-    let numbers = Set(stale.map(\.remembered.number)).union(new.map(\.number))
-    try file.transaction {
-      let installer = CaptureInstaller(connection: file.connection)
-      try installer.install(plan.plans.filter { numbers.contains($0.number) }, plan.remembered)
+  /// Does what renewals have left to do; each in short transactions.
+  private static func finish(_ file: FileContext) throws {
+    for task in try UpkeepTask.all(file.settings) {
+      // A table that is suspended meanwhile waits for its schema.
+      guard let plan = file.catalog.plan(task.table) else { continue }
+      try SchemaChange(file, plan, task).takeUp()
     }
-    try Folder.fold(file)
-    for match in stale {
-      guard let table = file.catalog.plan(match.remembered.number) else {
-        try file.outcomes.add(
-          .schema, table: match.remembered.name, "the table is gone or its key has changed: suspended")
+  }
+}
+
+/// Renews capture in one transaction, and notes what is left to do for the rows.
+struct SchemaRenewal {
+  private let file: FileContext
+  private let plan: PlanningResult
+  private let schema: DatabaseSchema
+  private let matches: [TableMatch]
+
+  init(_ file: FileContext, _ plan: PlanningResult, _ schema: DatabaseSchema, _ matches: [TableMatch]) {
+    self.file = file
+    self.plan = plan
+    self.schema = schema
+    self.matches = matches
+  }
+
+  func run() throws {
+    var stale: [TablePlan] = []
+    let open = Dictionary(
+      try UpkeepTask.all(file.settings).map { ($0.table, $0) }, uniquingKeysWith: { first, _ in first })
+    for table in plan.plans {
+      let task = try task(table)
+      try SchemaNotice(file).note(table, schema, isNew: task?.kind == .new, at: file.clock.wallClock)
+      guard let task else {
+        if !hasCurrentTriggers(table) { stale.append(table) }
         continue
       }
-      try SchemaChange(file, table, match).takeUp()
+      stale.append(table)
+      try task.joined(with: open[table.number]).store(file.settings)
     }
-    for table in new {
-      guard let plan = file.catalog.plan(table.number) else { continue }
-      try RowTakeUp(file: file, clock: file.clock.wallClock).run(plan)
-      try file.outcomes.add(.schema, table: plan.name, "the table is synced from now on")
+    try CaptureInstaller(connection: file.connection).install(stale, plan.remembered)
+    try noteSuspended()
+    // A constraint that kept records out may have gone with the change (tables M11).
+    try file.connection.run("UPDATE cairn_inbox SET retry = 0 WHERE stage = 2 AND reason <> 'missingParent'")
+    try file.settings.set(.schemaVersion, String(file.schemaVersion()))
+  }
+
+  /// What the change of a table leaves to do; nil where its rows and records are as before.
+  private func task(_ table: TablePlan) throws -> UpkeepTask? {
+    let time = file.clock.wallClock
+    guard let match = matches.first(where: { $0.remembered.number == table.number }) else {
+      return UpkeepTask(table: table.number, kind: .new, time: time, columns: [])
+    }
+    let last = match.remembered.generations.last?.columns ?? []
+    let added = table.columns.indices.filter { column in
+      guard match.columns.indices.contains(column), let known = match.columns[column] else { return true }
+      return !last.contains(known)
+    }
+    let columns = Set(added.map { table.columns[$0].wireName })
+    if try match.isGap || lacksTriggers(table) || wasSuspended(table) {
+      return UpkeepTask(table: table.number, kind: .gap, time: time, columns: columns)
+    }
+    if columns.isEmpty && match.isCurrent { return nil }
+    return UpkeepTask(table: table.number, kind: .columns, time: time, columns: columns)
+  }
+
+  // MARK: Triggers
+
+  private func expected(_ table: TablePlan) -> [String] {
+    CaptureTriggers(table, generation: file.catalog.currentGeneration(table.number)).statements
+  }
+
+  private func present(_ table: TablePlan) -> [SchemaTrigger] {
+    (schema.table(table.name)?.triggers ?? []).filter { CaptureTriggerName.tableNumber($0.name) == table.number }
+  }
+
+  private func hasCurrentTriggers(_ table: TablePlan) -> Bool {
+    Set(expected(table)) == Set(present(table).map(\.sql))
+  }
+
+  /// Whether a trigger is gone that every table has.
+  private func lacksTriggers(_ table: TablePlan) -> Bool {
+    let names = Set(present(table).map { SQLName.folded($0.name) })
+    return !CaptureTriggers.always.allSatisfy { names.contains(CaptureTriggerName.make(table: table.number, $0)) }
+  }
+
+  // MARK: Suspended tables
+
+  private func wasSuspended(_ table: TablePlan) throws -> Bool {
+    try file.connection.scalar(
+      "SELECT 1 FROM cairn_table WHERE number = ? AND suspended IS NOT NULL", .integer(Int64(table.number))) != nil
+  }
+
+  private func noteSuspended() throws {
+    for table in plan.plans {
+      try file.connection.run(
+        "UPDATE cairn_table SET suspended = NULL WHERE number = ? AND suspended IS NOT NULL",
+        .integer(Int64(table.number)))
+    }
+    for table in plan.suspended {
+      try file.connection.run(
+        "UPDATE cairn_table SET suspended = ?2 WHERE number = ?1 AND suspended IS NOT ?2",
+        .integer(Int64(table.number)), .text(table.reason.rawValue))
+      guard file.connection.changes > 0 else { continue }
+      try file.outcomes.add(.schema, table: table.name, "the table is gone or its key has changed: suspended")
     }
   }
 }

@@ -21,9 +21,7 @@ public final class SyncedDatabase {
     let connection = try DatabaseOpener.open(path, mode: .readWrite)
     do {
       guard try MetadataSchema.isInstalled(in: connection) else { throw TablesError.notPrepared(path) }
-      if let version = try MetadataSchema.installedVersion(in: connection), version > MetadataSchema.version {
-        throw TablesError.newerVersion(path: path, file: version, library: MetadataSchema.version)
-      }
+      try MetadataSchema.checkVersion(of: connection)
       file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
       file.openedSchemaVersion = try file.schemaVersion()
     } catch let error as TablesError {
@@ -38,6 +36,20 @@ public final class SyncedDatabase {
   }
 
   public var zone: ZoneID { file.zone }
+
+  /// Looks at what must be known before a sync.
+  ///
+  /// - Throws: ``TablesError/unfinished(_:)`` for a file whose preparation was cut off.
+  public func beginSyncing() throws {
+    if try file.settings.get(.takeUp) != nil { throw TablesError.unfinished(path) }
+    try MissingRows(file).countAgain()
+  }
+
+  /// Whether rows may have changed while capture was off: then the next fetch must be of the whole zone (tables T29).
+  public var hasGaps: Bool { !file.gaps.isEmpty }
+
+  /// Notes that every record of the zone has been compared with its row.
+  public func endGaps() throws { try GapComparison(file).end() }
 
   /// Where the file syncs to.
   public func place() throws(SQLiteError) -> SyncPlace {

@@ -1,31 +1,42 @@
+import CSQLite
 import CairnRecords
 import CairnSQLite
 import Foundation
 
-/// Empties the synced tables after a copy of the file was put beside it (tables L2, L11). No deletes are sent.
+/// Empties the synced tables after a copy of the file was put beside it (tables L2, L11). No deletes are sent, and rows
+/// of tables that are not synced stay, whatever their foreign keys say.
 struct TableEmptying {
   private let file: FileContext
 
   init(_ file: FileContext) { self.file = file }
 
-  /// Returns the path of the backup; nil when there was nothing to keep.
+  /// May be called in a transaction; the backup then has what was committed before it.
+  ///
+  /// - Parameter done: runs in the transaction that empties.
+  /// - Returns: the path of the backup; nil when there was nothing to keep.
   @discardableResult
-  func backUpAndEmpty(now: Int64) throws -> String? {
+  func backUpAndEmpty(now: Int64, done: () throws -> Void = {}) throws -> String? {
     var backup: String?
     if try hasRows() {
       let path = freePath(now)
-      try file.connection.run("VACUUM INTO ?", .text(path))
+      // A connection of its own: VACUUM does not run inside a transaction.
+      try Connection(path: file.connection.path, mode: .readOnly).run("VACUUM INTO ?", .text(path))
       backup = path
     }
     try file.transaction {
       try file.setTriggers(false)
-      try file.connection.execute("PRAGMA defer_foreign_keys = ON")
-      for plan in file.catalog.plans.reversed() {
-        try file.connection.execute("DELETE FROM main.\(SQLText.quoted(plan.name))")
+      try file.setForeignKeys(false)
+      let emptied = Result {
+        for plan in file.catalog.plans.reversed() {
+          try file.connection.execute("DELETE FROM main.\(SQLText.quoted(plan.name))")
+        }
       }
+      try file.setForeignKeys(true)
       try file.setTriggers(true)
+      try emptied.get()
       for table in ["cairn_record", "cairn_log", "cairn_inbox"] { try file.connection.execute("DELETE FROM \(table)") }
       try file.connection.execute("UPDATE cairn_table SET live = 0, null_keys = 0")
+      try done()
     }
     return backup
   }
@@ -47,5 +58,16 @@ struct TableEmptying {
       path = "\(base)-\(number)"
     }
     return path
+  }
+}
+
+extension FileContext {
+  /// Switches the work of foreign keys on this connection, also inside a transaction, where the PRAGMA does nothing.
+  fileprivate func setForeignKeys(_ enabled: Bool) throws {
+    var now: Int32 = 0
+    let code = cairn_sqlite3_db_config_int(connection.handle, SQLITE_DBCONFIG_ENABLE_FKEY, enabled ? 1 : 0, &now)
+    guard code == SQLITE_OK else {
+      throw SQLiteError(extendedCode: code, message: "foreign keys could not be switched")
+    }
   }
 }

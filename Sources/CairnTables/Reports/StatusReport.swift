@@ -59,7 +59,8 @@ extension SyncedDatabase {
 
   private func pendingCount(_ plan: TablePlan) throws -> Int {
     let count = try file.connection.scalar(
-      "SELECT count(*) FROM cairn_record WHERE pending > 0 AND tbl = ?", .integer(Int64(plan.number)))
+      "SELECT count(*) FROM cairn_record INDEXED BY cairn_record_pending WHERE pending > 0 AND tbl = ?",
+      .integer(Int64(plan.number)))
     return Int(count?.integer ?? 0)
   }
 
@@ -98,7 +99,8 @@ extension SyncedDatabase {
     /// Pending with a reason other than `unsent`.
     public var waiting: Int
     public var parked: Int
-    public var hasSuspendedTables: Bool
+    /// Tables are suspended, or rows are missing (tables T30).
+    public var needsSchemaRepair: Bool
   }
 
   public func counters() throws -> Counters {
@@ -110,6 +112,7 @@ extension SyncedDatabase {
     let withoutKey = Int(row[1].integer ?? 0)
     return Counters(
       pending: Int(row[0].integer ?? 0) + withoutKey, waiting: Int(row[2].integer ?? 0) + withoutKey,
-      parked: try file.inbox.parkedCount(), hasSuspendedTables: !file.catalog.suspended.isEmpty)
+      parked: try file.inbox.parkedCount(),
+      needsSchemaRepair: try !file.catalog.suspended.isEmpty || !MissingRows(file).known().isEmpty)
   }
 }

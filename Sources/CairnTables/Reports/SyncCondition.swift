@@ -16,8 +16,18 @@ extension SyncedDatabase {
           "the zone \(zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
       )
     }
-    if name == "ready" && !file.catalog.suspended.isEmpty { return SyncCondition(name: "schema") }
-    return SyncCondition(name: name)
+    if name == "signedOut" { return SyncCondition(name: name) }
+    let missing = try MissingRows(file).known()
+    if missing.isEmpty && file.catalog.suspended.isEmpty {
+      return SyncCondition(name: name == "schema" ? "ready" : name)
+    }
+    let counts = missing.sorted { $0.key < $1.key }.map { "\($0.value) of \($0.key)" }.joined(separator: ", ")
+    return SyncCondition(
+      name: "schema",
+      question: missing.isEmpty
+        ? nil
+        : "rows were removed while capture was off (\(counts)): bring them back with cairn doctor --repair, or delete them everywhere with cairn decide DB deleteMissing"
+    )
   }
 
   /// Keeps how a sync ended, for commands that read.
@@ -34,8 +44,8 @@ extension SyncedDatabase {
   /// The answer that was left.
   public func answer() throws -> String? { try file.settings.get(.answer) }
 
-  /// Takes the answer away, once it has been acted on.
-  public func removeAnswer() throws { try file.transaction { try file.settings.set(.answer, nil) } }
+  /// The answer has been acted on.
+  public func dropAnswer() throws { try file.transaction { try file.settings.set(.answer, nil) } }
 
   /// Whether another program has changed the schema since this database was opened: then it must be opened again.
   public func schemaHasChanged() throws -> Bool { try file.schemaVersion() != file.openedSchemaVersion }

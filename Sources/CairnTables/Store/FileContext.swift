@@ -20,6 +20,9 @@ final class FileContext {
   var endedNames: [Int: [Int64: Value]] = [:]
   /// What SQLite does with triggers on this connection.
   var triggersEnabled = true
+  /// Tables whose rows may have changed unseen, with the time when that was found: fetched records are compared with
+  /// the rows (tables T29).
+  var gaps: [Int: FieldClock] = [:]
   /// The schema version that the catalog was made for.
   var openedSchemaVersion: Int64 = 0
   let zone: ZoneID
@@ -62,6 +65,9 @@ final class FileContext {
         return try transactionOnce(body)
       } catch let undone as TransactionUndone where refusedWrites.insert(undone.write).inserted {
         continue
+      } catch let error as SQLiteError where error.isDiskFailure {
+        // Said in the end by a command that knows the failure only as a text: with its remedy, then.
+        throw DatabaseOpener.explain(error, connection.path)
       }
     }
   }

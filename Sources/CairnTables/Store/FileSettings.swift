@@ -6,6 +6,8 @@ struct FileSettings {
     case server, container, environment, zone, user, selection
     /// Set while rows that were there before `init` are taken up (tables U8).
     case takeUp
+    /// SQLite's counter of schema changes when capture was last looked at.
+    case schemaVersion
     /// Set while a fetch without token is under way.
     case snapshot
     /// ms since 1970 of the last sync that did everything.

@@ -123,6 +123,11 @@ struct Inbox {
     try entries("WHERE waits = ?1 AND stage = 2 ORDER BY rank, name", .text(name))
   }
 
+  /// Parked records of a type that had no table when they came.
+  func parked(ofUnknown type: String) throws -> [Entry] {
+    try entries("WHERE stage = 2 AND reason = 'unknownTable' AND type = ?1 ORDER BY name", .text(type))
+  }
+
   func parked() throws -> [Entry] { try entries("WHERE stage = 2 ORDER BY rank, name") }
 
   func parked(table: Int) throws -> [Entry] {

@@ -28,6 +28,13 @@ struct KeptFields: Hashable, Sendable {
     }
   }
 
+  /// The set without one field; nil when nothing is left.
+  func without(_ name: String) -> KeptFields? {
+    var rest = KeptFields()
+    for other in names where other != name { rest.take(other, from: self) }
+    return rest.isEmpty ? nil : rest
+  }
+
   /// What decides a tie between two kept values: their text on the wire, which is alike on every device.
   func cell(_ name: String) -> MergeCell {
     if let text = tagged[name] { return .value(.text(text)) }
@@ -62,11 +69,17 @@ struct KeptFields: Hashable, Sendable {
     Record(id: RecordID(name: "kept", zone: zone), type: "kept", fields: fields)
   }
 
-  /// The text in `cairn_record.kept`: a record whose fields are the kept ones; tagged values have their prefix `t.`,
-  /// others `f.`.
+  /// The text in `cairn_record.kept`: a record whose fields are the kept ones; tagged values have the prefix `t.`, NULL,
+  /// which records leave out, `n.`, others `f.`.
   func json() -> String {
     var all = Fields()
-    for field in fields { all.append("f." + field.name, field.value) }
+    for field in fields {
+      if let value = field.value {
+        all.append("f." + field.name, value)
+      } else {
+        all.append("n." + field.name, .int64(1))
+      }
+    }
     for name in tagged.keys.sorted() { all.append("t." + name, tagged[name].map(FieldValue.string)) }
     return String(decoding: RecordText.encode(Self.carrier(all)), as: UTF8.self)
   }
@@ -78,7 +91,7 @@ struct KeptFields: Hashable, Sendable {
       if field.name.hasPrefix("t."), case .string(let text)? = field.value {
         tagged[name] = text
       } else {
-        fields.set(name, field.value)
+        fields.set(name, field.name.hasPrefix("n.") ? nil : field.value)
       }
     }
   }

@@ -59,6 +59,12 @@ enum MetadataSchema {
     try connection.scalar("SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'cairn_state'") != nil
   }
 
+  /// Refuses a file that a newer Cairn has prepared (tables V9).
+  static func checkVersion(of connection: Connection) throws {
+    guard let version = try installedVersion(in: connection), version > Self.version else { return }
+    throw TablesError.newerVersion(path: connection.path, file: version, library: Self.version)
+  }
+
   static func install(in connection: Connection) throws(SQLiteError) {
     for statement in statements { try connection.execute(statement) }
     try connection.run("INSERT INTO cairn_state(id, version) VALUES (1, ?)", .integer(version))

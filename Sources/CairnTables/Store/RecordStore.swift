@@ -17,6 +17,17 @@ final class RecordStore {
     ON CONFLICT(tbl, key) DO NOTHING
     """
 
+  private static let updateInPlace = """
+    UPDATE cairn_record SET state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9, cut = ?10, clock = ?11,
+      shape = ?12, clocks = ?13, dirty = ?14, kept = ?15, wish = ?16, reason = ?17, retry = ?18
+    WHERE tbl = ?1 AND key = ?2
+    """
+  private static let updateAll = """
+    UPDATE cairn_record SET name = ?3, pending = ?4, state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9,
+      cut = ?10, clock = ?11, shape = ?12, clocks = ?13, dirty = ?14, kept = ?15, wish = ?16, reason = ?17,
+      retry = ?18
+    WHERE tbl = ?1 AND key = ?2
+    """
   private static let progress = """
     UPDATE cairn_record SET state = ?3, revision = ?4, tag = ?5, dirty = ?6, reason = ?7, retry = ?8
     WHERE tbl = ?1 AND key = ?2
@@ -84,12 +95,13 @@ final class RecordStore {
     return some
   }
 
-  /// Records of a table with a pending change, by key, after `cursor`.
+  /// Records of a table with a pending change, by key, after `cursor`. `pending > 0` is said so that SQLite may use the
+  /// index of pending records: without it every record of the table is read.
   func pending(_ change: PendingChange, table: Int, after cursor: Value?, limit: Int) throws -> [RecordRow] {
     let statement = try connection.cached(
       """
-      SELECT \(Self.columns) FROM cairn_record
-      WHERE pending = ?1 AND tbl = ?2 \(cursor == nil ? "" : "AND key > ?4") ORDER BY key LIMIT ?3
+      SELECT \(Self.columns) FROM cairn_record INDEXED BY cairn_record_pending
+      WHERE pending > 0 AND pending = ?1 AND tbl = ?2 \(cursor == nil ? "" : "AND key > ?4") ORDER BY key LIMIT ?3
       """)
     defer { statement.reset() }
     try statement.bind(1, change.rawValue)
@@ -159,13 +171,9 @@ final class RecordStore {
     if old.differsOnlyInProgress(from: row) {
       return try updateProgress(row, pendingChanges: old.pending != row.pending)
     }
-    let statement = try connection.cached(
-      """
-      UPDATE cairn_record SET name = ?3, pending = ?4, state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9,
-        cut = ?10, clock = ?11, shape = ?12, clocks = ?13, dirty = ?14, kept = ?15, wish = ?16, reason = ?17,
-        retry = ?18
-      WHERE tbl = ?1 AND key = ?2
-      """)
+    // Where neither name nor pending changes, the indexes on them are left alone.
+    let isInPlace = old.name == row.name && old.pending == row.pending
+    let statement = try connection.cached(isInPlace ? Self.updateInPlace : Self.updateAll)
     try bind(row, to: statement)
     try statement.run()
     liveDeltas[row.table, default: 0] += (row.isAlive ? 1 : 0) - (old.isAlive ? 1 : 0)
