@@ -39,7 +39,8 @@ struct RowTakeUp {
   /// The row's key has a record: one that died makes the row a reinsert (tables 3.2).
   private func meet(_ key: Value, _ plan: TablePlan) throws {
     guard let known = try file.records.find(plan.number, key: key), !known.isAlive else { return }
-    try FoldRules(file, rekeys: RekeyedParents()).insert(plan, key, at: clock)
+    var rules = FoldRules(file)
+    try rules.insert(plan, key, at: clock)
   }
 
   private func nextKeys(_ plan: TablePlan, after cursor: [Value]?) throws -> [[Value]] {

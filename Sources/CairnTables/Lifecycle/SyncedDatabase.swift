@@ -60,13 +60,6 @@ public final class SyncedDatabase {
       user: try settings.get(.user) ?? "")
   }
 
-  /// Throws ``TablesError/unfinished(path:mode:)`` where `init` was cut off: rows that it has not taken up would be
-  /// missing on the server, and rows that it was to remove would meet the server's.
-  public func checkIsFinished() throws {
-    guard let mode = try file.settings.get(.takeUp)?.split(separator: " ").first else { return }
-    throw TablesError.unfinished(path: path, mode: String(mode))
-  }
-
   /// Called before each commit of the engine; when it throws, nothing of the transaction is kept. For the simulation.
   package func setWillCommit(_ hook: (() throws -> Void)?) { file.connection.willCommit = hook }
 
