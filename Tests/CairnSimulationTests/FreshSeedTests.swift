@@ -9,8 +9,8 @@ import Testing
   private static let runsForCoverage = 200
   private static let timeLimit = Duration.seconds(40)
   /// Left out are the features with known violations, and the situations that come up only with them.
-  private static let features = Simulation.Features.all.subtracting([.unique, .recursiveTriggers])
-  private static let leftOut: Set<Coverage.Mark> = [.parkedUnique, .parkedMissingParent, .parked]
+  private static let features = Simulation.Features.all.subtracting([.unique, .recursiveTriggers, .serverRestores])
+  private static let leftOut: Set<Coverage.Mark> = [.parkedUnique, .parkedMissingParent, .parked, .serverRestored]
 
   @Test func freshRunsHaveNoViolationAndMeetEverySituation() throws {
     let first = UInt64.random(in: 0..<1 << 32)
@@ -25,7 +25,7 @@ import Testing
       guard report.violation != nil else { continue }
       let shortest = try Simulation.shrink(options, tries: 200) ?? report
       Issue.record(
-        "cairn simulate --seed \(options.seed) --steps 40 --without unique --without recursiveTriggers\n\(shortest.trace.joined(separator: "\n"))"
+        "cairn simulate --seed \(options.seed) --steps 40 --without unique --without recursiveTriggers --without serverRestores\n\(shortest.trace.joined(separator: "\n"))"
       )
       return
     }
