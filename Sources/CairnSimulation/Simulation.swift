@@ -22,7 +22,12 @@ public enum Simulation {
     /// Programs that switch recursive_triggers on.
     public static let recursiveTriggers = Features(rawValue: 32)
 
-    public static let all: Features = [.manyKeys, .foreignKeys, .unique, .faults, .upheavals, .recursiveTriggers]
+    /// A server that is put back to an old backup.
+    public static let serverRestores = Features(rawValue: 64)
+
+    public static let all: Features = [
+      .manyKeys, .foreignKeys, .unique, .faults, .upheavals, .recursiveTriggers, .serverRestores,
+    ]
   }
 
   public struct Options: Hashable, Sendable {

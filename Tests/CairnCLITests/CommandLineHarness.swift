@@ -14,7 +14,9 @@ struct CommandLineHarness {
   var commands: [any Command.Type] = [EchoCommand.self, AddCommand.self, ListCommand.self]
   var input: [String] = []
 
-  func run(_ words: String...) -> Run {
+  func run(_ words: String...) -> Run { run(words) }
+
+  func run(_ words: [String]) -> Run {
     let answer = MemorySink()
     let messages = MemorySink()
     let line = input.first

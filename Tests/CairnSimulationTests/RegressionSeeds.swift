@@ -1,11 +1,18 @@
 import CairnSimulation
 
-/// Runs that ended with a violation once, kept for good. A seed means the same run as long as the generators do; what it
-/// found has a scenario of its own too.
+/// Runs that end, or ended once, with a violation. A seed means the same run as long as the generators do; what it found
+/// has a scenario of its own too.
 enum RegressionSeeds {
-  static let all: [Simulation.Options] = [
-    .init(seed: 18, devices: 3, steps: 100, features: []),
-    .init(seed: 39, devices: 3, steps: 100, features: []),
-    .init(seed: 3003, devices: 3, steps: 80, features: [.manyKeys, .foreignKeys]),
+  /// Fixed; kept for good.
+  static let fixed: [Simulation.Options] = []
+
+  /// Known and open: their causes are in docs/internals/simulation.md. What passes here moves to `fixed`.
+  static let open: [Simulation.Options] = [
+    .init(seed: 18, devices: 3, steps: 100, features: [.recursiveTriggers]),
+    .init(seed: 39, devices: 3, steps: 100, features: [.recursiveTriggers]),
+    .init(seed: 10034, devices: 3, steps: 60, features: .all.subtracting([.recursiveTriggers])),
+    .init(seed: 20317, devices: 3, steps: 100, features: .all.subtracting([.recursiveTriggers, .unique])),
+    .init(seed: 20362, devices: 3, steps: 100, features: .all.subtracting([.recursiveTriggers, .unique])),
+    .init(seed: 30130, devices: 4, steps: 60, features: [.manyKeys, .foreignKeys, .unique]),
   ]
 }

@@ -16,7 +16,8 @@ enum SimulateCommand: Command {
       .integer("steps", "N", in: 1...100_000, "steps of a run (default 200)"),
       .integer("count", "M", in: 1...1_000_000, "runs, each with the next seed (default 1)"),
       .value(
-        "without", "FEATURE", "leave out manyKeys, foreignKeys, unique, faults, upheavals or recursiveTriggers",
+        "without", "FEATURE",
+        "leave out manyKeys, foreignKeys, unique, faults, upheavals, recursiveTriggers or serverRestores",
         repeated: true),
       .flag("trace", "print what happens in every run, not only in one that fails"),
       .flag("keep-going", "go on after a violation, and don't look for its shortest trace"),
@@ -61,10 +62,11 @@ enum SimulateCommand: Command {
     case "faults": return .faults
     case "upheavals": return .upheavals
     case "recursiveTriggers": return .recursiveTriggers
+    case "serverRestores": return .serverRestores
     default:
       throw CommandError.usage(
         "there is no feature \(name)",
-        remedy: "the features are manyKeys, foreignKeys, unique, faults, upheavals and recursiveTriggers")
+        remedy: "the features are manyKeys, foreignKeys, unique, faults, upheavals, recursiveTriggers, serverRestores")
     }
   }
 

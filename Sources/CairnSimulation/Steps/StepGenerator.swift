@@ -54,7 +54,7 @@ struct StepGenerator {
     case (4, _): return .signIn(device: device, chance.happens(50))
     case (_, .copies): return other == device ? .restart(device: device) : .copy(from: device, to: other)
     case (5, .lostZone), (6, .lostZone): return .backUpServer
-    case (7, .lostZone): return .restoreServer
+    case (7, .lostZone): return features.contains(.serverRestores) ? .restoreServer : .deleteZone
     case (8, .lostZone): return .deleteZone
     case (_, .addedColumns): return .addColumn(device: device, table: chance.below(schema.tables.count))
     default: return .pass(chance.pick([3, 3_000, 600_000]))

@@ -28,6 +28,9 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
     sent = []
   }
 
+  /// Ends a call: requests work from now on. What it sent can still be read.
+  func end() { (faults, during) = ([:], nil) }
+
   var limits: CloudLimits { cloud.limits }
 
   func currentUser() throws(CloudError) -> String {

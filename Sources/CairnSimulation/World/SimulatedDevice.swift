@@ -104,7 +104,7 @@ final class SimulatedDevice {
   func sync(_ plan: SyncPlan, during: ((Int) -> Void)? = nil) throws -> SyncReport? {
     let engine = try open()
     cloud.begin(plan.faults, during: during)
-    defer { cloud.begin([:], during: nil) }
+    defer { cloud.end() }
     guard plan.crashAtCommit != nil || plan.failingCommits != nil else { return try sync(engine, plan.scope) }
     commits = 0
     var hasCrashed = false

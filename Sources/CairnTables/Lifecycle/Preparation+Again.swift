@@ -26,11 +26,11 @@ extension Preparation {
 
   /// A run that was cut off is finished as it was begun: another mode would do something else with the rows.
   private func checkBegunMode(_ settings: FileSettings) throws {
-    guard let mode = options.mode, let begun = try settings.get(.takeUp)?.split(separator: " ").first,
-      begun != mode.rawValue
+    guard let mode = options.mode, let word = try settings.get(.takeUp)?.split(separator: " ").first,
+      let begun = Mode(rawValue: String(word)), begun != mode
     else { return }
     throw TablesError.mode(
-      "an interrupted cairn init --mode \(begun) has to be finished first: run it with --mode \(begun), or run cairn deinit \(options.path) to begin anew"
+      "an interrupted cairn init --mode \(begun.rawValue) has to be finished first: run it with --mode \(begun.rawValue), or run cairn deinit \(options.path) to begin anew"
     )
   }
 

@@ -5,7 +5,9 @@ import CairnSQLite
 /// Changes a schema that SQLite refuses to change while triggers name the column (tables T28).
 ///
 /// Each statement is tried with capture in place first, so that renames are followed; where SQLite refuses, capture is
-/// taken out, the statement run, and capture put back. All of it is one transaction: rows written by other programs
+/// taken out, the statement run, and capture put back. What became of the tables is looked at when all statements have
+/// run, so that a table may be rebuilt (create, copy, drop, rename). Foreign keys do nothing meanwhile: dropping a table
+/// that is being rebuilt must not remove its children. All of it is one transaction: rows written by other programs
 /// meanwhile wait.
 struct SchemaAlteration {
   private let connection: Connection
@@ -20,22 +22,23 @@ struct SchemaAlteration {
 
   func run(_ sql: String) throws {
     try connection.transaction {
-      for statement in SQLStatements.split(sql) {
-        let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
-        try Folder.fold(file)
-        try run(statement, file)
-        connection.clearCache()
+      try Folder.fold(SchemaUpkeep.open(connection, time: time, randomness: randomness))
+      try connection.withoutForeignKeys {
+        for statement in SQLStatements.split(sql) { try run(statement: statement) }
       }
-      let after = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
-      try refuseProblems(after)
+      connection.clearCache()
+      try refuseProblems(SchemaUpkeep.open(connection, time: time, randomness: randomness))
     }
   }
 
-  private func run(_ statement: String, _ file: FileContext) throws {
-    file.connection.clearCache()
+  private func run(statement: String) throws {
+    connection.clearCache()
     do {
       try connection.savepoint { try connection.execute(statement) }
     } catch is SQLiteError {
+      // Renames so far must be known before triggers go, which are what tells of them.
+      let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+      try Folder.fold(file)
       let lost = try columnsLost(by: statement, file)
       for (plan, columns) in lost { try KeptColumns(file, plan).keep(columns) }
       let installer = CaptureInstaller(connection: connection)

@@ -1,4 +1,3 @@
-import CSQLite
 import CairnRecords
 import CairnSQLite
 import Foundation
@@ -25,15 +24,12 @@ struct TableEmptying {
     }
     try file.transaction {
       try file.setTriggers(false)
-      try file.setForeignKeys(false)
-      let emptied = Result {
+      try file.connection.withoutForeignKeys {
         for plan in file.catalog.plans.reversed() {
           try file.connection.execute("DELETE FROM main.\(SQLText.quoted(plan.name))")
         }
       }
-      try file.setForeignKeys(true)
       try file.setTriggers(true)
-      try emptied.get()
       for table in ["cairn_record", "cairn_log", "cairn_inbox"] { try file.connection.execute("DELETE FROM \(table)") }
       try file.connection.execute("UPDATE cairn_table SET live = 0, null_keys = 0")
       try done()
@@ -58,16 +54,5 @@ struct TableEmptying {
       path = "\(base)-\(number)"
     }
     return path
-  }
-}
-
-extension FileContext {
-  /// Switches the work of foreign keys on this connection, also inside a transaction, where the PRAGMA does nothing.
-  fileprivate func setForeignKeys(_ enabled: Bool) throws {
-    var now: Int32 = 0
-    let code = cairn_sqlite3_db_config_int(connection.handle, SQLITE_DBCONFIG_ENABLE_FKEY, enabled ? 1 : 0, &now)
-    guard code == SQLITE_OK else {
-      throw SQLiteError(extendedCode: code, message: "foreign keys could not be switched")
-    }
   }
 }

@@ -46,7 +46,7 @@ struct JoinMergeTests {
     try b.sql("INSERT INTO lists VALUES ('l9', 'nine', NULL)")
     #expect(message { try b.prepare(.create) }.contains("--mode merge"))
     let words = message { try b.prepare(nil) }
-    for part in ["1 rows", "11 records", "join", "merge", "create"] { #expect(words.contains(part), "\(words)") }
+    for part in ["1 row", "11 records", "join", "merge", "create"] { #expect(words.contains(part), "\(words)") }
     #expect(try !isPrepared(b) && !isPrepared(early))
     #expect(try b.picture("SELECT id FROM lists") == ["l9"])
   }
