@@ -14,7 +14,7 @@ FOLDERS = Package.swift Sources Tests
 .PHONY: test demo bench format lint install release client-only clean
 
 test:
-	$(SWIFT) test --disable-xctest < /dev/null
+	scripts/with-memory-tmp $(SWIFT) test --disable-xctest < /dev/null
 
 # Needs no Swift runtime on the machine where it runs.
 release:

@@ -202,7 +202,7 @@ struct OrphanEviction {
     else { return }
     let cells = try file.cells(of: row, plan)
     let name =
-      ParentCheck(applier).nameOfParent(foreignKey, parent, cells)
+      try ParentCheck(applier).nameOfParent(foreignKey, parent, cells)
       ?? WaitKey(parent, foreignKey, foreignKey.columns.map { row[$0] }).text
     _ = try Eviction(applier).putAside(record, plan, .missingParent, "\(name) is not here", waitsFor: name)
   }

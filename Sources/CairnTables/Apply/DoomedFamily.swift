@@ -152,7 +152,7 @@ struct DoomedFamily {
       else { continue }
       for foreignKey in plan.foreignKeys {
         guard let parent = file.catalog.plan(foreignKey.parent),
-          let name = checking.nameOfParent(foreignKey, parent, version.cells), name != entry.name
+          let name = try checking.nameOfParent(foreignKey, parent, version.cells), name != entry.name
         else { continue }
         result[name, default: []].append(
           Doom.Edge(

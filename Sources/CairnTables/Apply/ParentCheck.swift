@@ -49,7 +49,7 @@ struct ParentCheck {
       guard let parent = file.catalog.plan(foreignKey.parent) else { continue }
       if try file.rowExists(parent, foreignKey.parentColumns, values) { continue }
       if parent.number == plan.number, refersToItself(foreignKey, row, plan) { continue }
-      let name = nameOfParent(foreignKey, parent, cells) ?? WaitKey(parent, foreignKey, values).text
+      let name = try nameOfParent(foreignKey, parent, cells) ?? WaitKey(parent, foreignKey, values).text
       if applier.isWaiting(name) != nil {
         applier.promise(name, to: version)
         continue
@@ -90,7 +90,7 @@ struct ParentCheck {
         version.clocks.clock(of: $0) != nil || version.plan.columns[$0].isKey
       }
       guard isSet, !foreignKey.columns.contains(where: { version.cells[$0] == .null }) else { continue }
-      if let name = nameOfParent(foreignKey, parent, version.cells) {
+      if let name = try nameOfParent(foreignKey, parent, version.cells) {
         names.append(name)
       } else if let values = try values(foreignKey, version) {
         names.append(WaitKey(parent, foreignKey, values).text)
@@ -109,22 +109,22 @@ struct ParentCheck {
   }
 
   /// The name of the parent's record; nil for a foreign key to columns that are not the parent's key.
-  func nameOfParent(_ foreignKey: ForeignKeyPlan, _ parent: TablePlan, _ cells: [MergeCell]) -> String? {
+  func nameOfParent(_ foreignKey: ForeignKeyPlan, _ parent: TablePlan, _ cells: [MergeCell]) throws -> String? {
     guard foreignKey.parentColumns.count == parent.keyColumns.count else { return nil }
     var key: [MergeCell] = []
     for column in parent.keyColumns {
       guard let place = foreignKey.parentColumns.firstIndex(of: column) else { return nil }
       key.append(cells[foreignKey.columns[place]])
     }
-    return name(parent, key)
+    return try name(parent, key)
   }
 
   /// The record name of the row with a key; references stand for mapped rows at the end of a chain.
-  private func name(_ plan: TablePlan, _ key: [MergeCell]) -> String? {
+  private func name(_ plan: TablePlan, _ key: [MergeCell]) throws -> String? {
     if plan.keyKind == .mapped {
       switch key[0] {
       case .reference(let name): return name
-      case .value(let value): return (try? file.names.name(ofKey: value, plan)) ?? nil
+      case .value(let value): return try file.names.name(ofKey: value, plan)
       }
     }
     var parts: [KeyPartValue] = []
@@ -136,7 +136,7 @@ struct ParentCheck {
         guard case .value(let value) = cell else { return nil }
         parts.append(.value(AffinityRules.stored(value, in: plan.columns[plan.keyColumns[i]].affinity)))
       case .reference(let table):
-        guard let target = file.catalog.plan(table), let parent = name(target, [cell]) else { return nil }
+        guard let target = file.catalog.plan(table), let parent = try name(target, [cell]) else { return nil }
         parts.append(.reference(parent))
       }
     }

@@ -2,6 +2,7 @@ import CairnEngine
 import CairnRecords
 import CairnSQLite
 import CairnTesting
+import Foundation
 import Testing
 
 @Suite("Delete then reinsert: failures, crashes and every kind of key (tables 8.7)")
@@ -51,7 +52,9 @@ struct ReinsertFailureTests {
     try world.expectQuiet()
     for device in [a, b] { #expect(try device.picture("SELECT * FROM lists") == ["r|new|∅"]) }
     #expect(
-      try world.milliseconds("lists:r") == ["life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 10_000])
+      try world.milliseconds("lists:r") == [
+        "life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 10_000,
+      ])
   }
 
   enum DeleteResult: CaseIterable { case ok, lostAnswer, lostRequest, conflict, unknown }
@@ -207,9 +210,10 @@ struct ReinsertFailureTests {
   }
 
   @Test(
-    "TS102 TS116 TS117 TS121 every kind of key, every way to reinsert, every order", arguments: Kind.all, Way.allCases)
+    "TS102 TS116 TS117 TS121 every kind of key, every way to reinsert, in turns every order", arguments: Kind.all,
+    Way.allCases)
   func everyKey(_ kind: Kind, _ way: Way) throws {
-    for order in Order.allCases {
+    for order in Self.orders(kind, way) {
       let world = try World()
       let devices = try world.devices(
         ["A", "B"], schema: Self.schema, base: "INSERT INTO lists VALUES ('r', 'old', 'red'); " + kind.base)
@@ -230,5 +234,12 @@ struct ReinsertFailureTests {
             == kind.expected, "\(order) \(device.name)")
       }
     }
+  }
+
+  /// One order for each pair of a kind and a way, another for each; all of them with CAIRN_SOAK.
+  private static func orders(_ kind: Kind, _ way: Way) -> [Order] {
+    if ProcessInfo.processInfo.environment["CAIRN_SOAK"] != nil { return Order.allCases }
+    let place = (Kind.all.firstIndex { $0.query == kind.query } ?? 0) + (Way.allCases.firstIndex(of: way) ?? 0)
+    return [Order.allCases[place % Order.allCases.count]]
   }
 }

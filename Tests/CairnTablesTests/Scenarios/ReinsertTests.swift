@@ -119,7 +119,9 @@ struct ReinsertTests {
     try a.sync()
     try expectOneSave(life: 10_000, tag: tag)
     #expect(
-      try world.milliseconds("lists:r") == ["life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 20_000])
+      try world.milliseconds("lists:r") == [
+        "life": 10_000, "cut": 5_000, "id": 10_000, "color": 10_000, "title": 20_000,
+      ])
     try expectRows(["r|newer|∅"])
   }
 
