@@ -66,9 +66,16 @@ final class AlteredCloud: CloudDatabase {
   func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> [OperationOutcome] {
+    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
+  }
+  func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
     let refusals = operations.map { alterations.refusal(of: $0) }
     let allowed = zip(operations, refusals).filter { $0.1 == nil }.map(\.0)
-    var rest = allowed.isEmpty ? [] : try cloud.modify(in: zone, allowed, atomic: atomic)
+    let report =
+      allowed.isEmpty ? ModifyReport([]) : try cloud.modifyReportingPosition(in: zone, allowed, atomic: atomic)
+    var rest = report.outcomes
     alterations.note(rest)
     rest.reverse()
     var outcomes: [OperationOutcome] = []
@@ -79,7 +86,7 @@ final class AlteredCloud: CloudDatabase {
         outcomes.append(outcome)
       }
     }
-    return outcomes
+    return ModifyReport(outcomes, position: report.position)
   }
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {
     try cloud.lookup(in: zone, names: names)

@@ -165,7 +165,14 @@ final class CrashingCloud: CloudDatabase {
   func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> [OperationOutcome] {
-    try around("modify") { () throws(CloudError) in try cloud.modify(in: zone, operations, atomic: atomic) }
+    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
+  }
+  func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
+    try around("modify") { () throws(CloudError) in
+      try cloud.modifyReportingPosition(in: zone, operations, atomic: atomic)
+    }
   }
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {
     try around("lookup") { () throws(CloudError) in try cloud.lookup(in: zone, names: names) }
