@@ -114,13 +114,15 @@ import Testing
     }
   }
 
-  @Test func e48TheSameInputsGiveTheSameEffects() throws {
+  @Test(arguments: [false, true])
+  func e48TheSameInputsGiveTheSameEffects(_ hidesPositions: Bool) throws {
     let seed = UInt64.random(in: 0..<1_000_000)
     let clock = ManualClock()
     let server = try InMemoryServer(clock: clock)
     let random = SeededRandomness(seed: seed)
     let actor = try Actor(server, clock, seed: seed, delivery: .pages, atomic: false)
     actor.cloud.setRates(.init(lostRequest: 8, lostAnswer: 8, throttled: 4, temporary: 4))
+    actor.cloud.hidesPositions = hidesPositions
     for i in 0..<120 {
       clock.advance(seconds: 40)
       actor.notes.set("k\(random.below(8))", "v\(i)", at: clock.wallClock)

@@ -28,6 +28,8 @@ enum Job: Hashable, Sendable {
   case probe(Lane)
   case send(Lane)
   case endSend
+  /// Fetches the zones once more whose token does not cover what was confirmed.
+  case coverSends
   case lose(ZoneID, ZoneQuestion.Cause)
   case refill(ZoneID)
   case answer(ZoneID, Int, ZoneLossAnswer)
@@ -66,6 +68,10 @@ struct Run: Sendable {
   var cap: Int
   /// Saves wait for quota.
   var savesWait: Bool
+  /// Zones into which something was sent that the stored token does not cover.
+  var uncovered: Set<ZoneID> = []
+  /// Closing fetches of this call, each of one or more zones.
+  var closings = 0
   /// Send cycles in a row that confirmed nothing.
   var fruitless = 0
   var isFetchOpen = false

@@ -99,6 +99,7 @@ extension SyncStateMachine {
     switch end {
     case .complete:
       run?.fetched.insert(zone)
+      run?.uncovered.remove(zone)
       run?.missing.remove(zone)
       emit(did(nil))
     case .missing:

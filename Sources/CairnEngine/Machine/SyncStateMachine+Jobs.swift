@@ -66,7 +66,7 @@ extension SyncStateMachine {
   }
 
   func sendJobs(_ zones: [ZoneID]) -> [Job] {
-    [.beginSend, .zoneChanges] + lanes(zones).map { .send($0) } + [.endSend]
+    [.beginSend, .zoneChanges] + lanes(zones).map { .send($0) } + [.endSend, .coverSends]
   }
 
   // MARK: Starting jobs
@@ -91,6 +91,7 @@ extension SyncStateMachine {
       run?.isSendOpen = true
       emit(.willSendChanges(isManual: run?.request.isManual == true))
     case .endSend: closeSend()
+    case .coverSends: coverSends()
     case .databaseChanges: perform(.databaseChanges(registry.databaseToken), for: job)
     case .fetch(let zone): startFetch(zone)
     case .settleUndecided(let lane): startSettling(lane)
@@ -196,7 +197,7 @@ extension Job {
       lane.zone
     case .fetch(let zone), .lose(let zone, _), .refill(let zone), .answer(let zone, _, _), .abandon(let zone): zone
     case .recover, .gather, .goOnline, .identify, .beginFetch, .databaseChanges, .planZones, .endFetch, .beginSend,
-      .zoneChanges, .endSend:
+      .zoneChanges, .endSend, .coverSends:
       nil
     }
   }

@@ -73,6 +73,7 @@ extension SyncStateMachine {
       return
     }
     guard report.hadBatch else { return }
+    if report.passedToken { run?.uncovered.insert(lane.zone) }
     note(report, lane)
     if report.hitQuota { pauseForQuota() }
     if report.sent.deleted > 0 && run?.savesWait == true {
@@ -122,10 +123,31 @@ extension SyncStateMachine {
       jobs += [.beginFetch, .fetch(lane.zone), .endFetch]
       jobs += settling + [.retryParked(lane)] + sendJobs(run.zones)
     } else {
-      jobs += settling
+      jobs += settling + [.coverSends]
     }
     let outlooks = run.agenda.filter { if case .outlook = $0 { true } else { false } }
     self.run?.agenda = jobs + outlooks
+  }
+
+  // MARK: Covering what was sent
+
+  /// A server that is restored to a backup from before a save refuses the token only if the token is from after the save
+  /// (tables L12). So before the call ends, the zones are fetched once more whose token could not move over own changes.
+  /// What the fetch brings may give something to send: a new round, of which a call has a limited number.
+  mutating func coverSends() {
+    guard let run, run.request.scope != .sendOnly else { return }
+    let closings = run.closings + 1
+    let zones = run.uncovered.filter { isUsable($0) }.sorted()
+    // Whatever comes of the fetches: no zone is fetched twice for the same round.
+    self.run?.uncovered = []
+    guard !zones.isEmpty else { return }
+    self.run?.closings = closings
+    var jobs: [Job] = [.beginFetch] + zones.map { .fetch($0) } + [.endFetch]
+    jobs += lanes(zones).map { .retryParked($0) }
+    if closings < settings.fruitlessRounds && run.fruitless < settings.fruitlessRounds {
+      jobs += sendJobs(run.zones)
+    }
+    self.run?.next(jobs)
   }
 
   // MARK: Entries that waited for a fetch

@@ -23,6 +23,8 @@ struct ZoneSend: Sendable {
     var isSignedOut: CloudError?
     var isZoneMissing = false
     var hitQuota = false
+    /// Something is stored on the server that lies after the zone's token.
+    var passedToken = false
     var storeFailure: String?
   }
 
@@ -151,11 +153,14 @@ struct ZoneSend: Sendable {
   /// Own changes need not come back as echoes: where nothing else lies between, the token moves over them (engine
   /// section 6). What this device did not learn of must still be fetched.
   private mutating func follow(_ position: FeedStep?, _ outcomes: [OperationOutcome]) {
-    guard let position, position.before == reached, outcomes.count == sending.count else { return }
     let isUnderstood = outcomes.allSatisfy { outcome in
       if case .saved(let record) = outcome { record.changeTag != nil } else { true }
     }
-    if isUnderstood { reached = position.after }
+    if let position, position.before == reached, outcomes.count == sending.count, isUnderstood {
+      reached = position.after
+    } else if outcomes.contains(where: { if case .failed = $0 { false } else { true } }) {
+      report.passedToken = true
+    }
   }
 
   private mutating func take(_ error: CloudError, _ index: Int) {
