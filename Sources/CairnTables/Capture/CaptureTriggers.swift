@@ -21,15 +21,17 @@ struct CaptureTriggers {
   /// The CREATE TRIGGER statements.
   var statements: [String] {
     var result = [
-      trigger("insert", "AFTER INSERT", when: nil, [append(.insert, key("NEW"))]),
-      trigger("delete", "AFTER DELETE", when: nil, [append(.delete, key("OLD"))]),
+      trigger("insert", "AFTER INSERT", when: nil, [append(.insert, key("NEW") + ["total_changes()"])]),
+      trigger("delete", "AFTER DELETE", when: nil, [append(.delete, key("OLD") + ["total_changes()"])]),
       trigger(
         "update", "AFTER UPDATE", when: "\(sameKeyBytes) AND (\(anyChange("OLD")))",
         [append(.update, key("NEW") + masks("OLD"))]),
       trigger(
         "rekey", "AFTER UPDATE OF \(keyNames)", when: "NOT (\(sameKeyBytes))",
         [append(.rekey, key("NEW") + masks("OLD") + key("OLD"))]),
-      trigger("before", "BEFORE INSERT", when: nil, [begin, candidate(except: nil)] + dangers(except: "NEW")),
+      trigger(
+        "before", "BEFORE INSERT", when: nil,
+        (plan.writesElsewhere ? [begin] : []) + [candidate(except: nil)] + dangers(except: "NEW")),
       trigger(
         "rebefore", "BEFORE UPDATE OF \(keyNames)", when: "NOT (\(sameKey("OLD", "NEW")))",
         [begin, candidate(except: "OLD")] + announcement),
@@ -51,7 +53,8 @@ struct CaptureTriggers {
   // MARK: Entries
 
   /// Parts a delete from what comes after it. OR IGNORE, DELETE and INSERT of one key in one millisecond leave the same
-  /// entries as one REPLACE under recursive_triggers, but for this one (tables T14, T20).
+  /// entries as one REPLACE under recursive_triggers, but for this one (tables T14, T20). Where no user trigger counts
+  /// changes of its own, `total_changes()` tells them apart for less.
   private var begin: String {
     "INSERT INTO cairn_log(event, time) SELECT \(event(.begin)), julianday('now') "
       + "WHERE (SELECT event & 7 FROM cairn_log ORDER BY id DESC LIMIT 1) BETWEEN 1 AND 3"

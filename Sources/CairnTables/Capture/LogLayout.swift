@@ -4,9 +4,9 @@ import CairnSQLite
 ///
 /// An entry's `event` is `(table * 4096 + generation) * 8 + operation`; its values lie in `v1`, `v2`, … in this order:
 ///
-///     insert        key
+///     insert        key, total
 ///     update        key, masks
-///     delete        key
+///     delete        key, total
 ///     rekey         new key, masks, old key
 ///     candidate     key of the row in the way, masks of what would change
 ///     danger        key of the row in the way of a unique index
@@ -14,7 +14,8 @@ import CairnSQLite
 ///     announcement  new key, old key; a mapped integer is about to change
 ///
 /// A key takes one value per key column. A mask takes one value per 63 columns; bit *i* of mask *j* stands for column
-/// 63 *j* + *i*.
+/// 63 *j* + *i*. `total` is SQLite's `total_changes()`: it counts what triggers write at once, and the rows of a statement
+/// when the statement ends.
 struct LogLayout {
   enum Operation: Int64 {
     case insert = 0
@@ -38,7 +39,7 @@ struct LogLayout {
   }
 
   /// How many value columns the longest entry takes.
-  var width: Int { 2 * keyCount + maskCount }
+  var width: Int { max(2 * keyCount + maskCount, keyCount + 1) }
 
   static func event(table: Int, generation: Int, _ operation: Operation) -> Int {
     ((table << 12) | generation) << 3 | Int(operation.rawValue)

@@ -32,6 +32,16 @@ struct Folder {
     /// The row was deleted after the announcement; a part of the replacement if the insert follows
     /// (recursive_triggers on), a delete like any other if not.
     var isDeleted = false
+    var deletedID: Int64 = 0
+    var deletedTotal: Int64 = 0
+
+    /// Whether an insert belongs to the statement that deleted the row. Between the two, a single statement counts what
+    /// its triggers logged and no more; a DELETE of its own adds the deleted row when it ends.
+    func isReplaced(by insert: LogEntry, _ plan: TablePlan) -> Bool {
+      if !isDeleted || plan.writesElsewhere { return true }
+      let counted = insert.total - deletedTotal
+      return counted >= 1 && counted <= insert.id - deletedID
+    }
   }
 
   private init(_ file: FileContext) {
@@ -101,6 +111,9 @@ struct Folder {
     case .danger:
       dangers[place] = entry.time
     case .insert:
+      if let candidate = candidates[place], !candidate.isReplaced(by: entry, plan) {
+        try dropCandidates { other, _ in other == place }
+      }
       if let candidate = candidates.removeValue(forKey: place) {
         try rules.edit(plan, key, candidate.changed, at: entry.time)
       } else {
@@ -114,6 +127,8 @@ struct Folder {
       // A delete inside the statement that announced a replacement is a part of it (recursive_triggers on).
       if candidates[place] != nil {
         candidates[place]?.isDeleted = true
+        candidates[place]?.deletedID = entry.id
+        candidates[place]?.deletedTotal = entry.total
       } else {
         try rules.delete(plan, key, at: entry.time)
       }

@@ -14,6 +14,8 @@ struct LogEntry {
   var changed: [String] = []
   /// The key before a change of the key.
   var oldKey: [Value] = []
+  /// SQLite's count of changes on the connection that wrote the entry, of inserts and deletes.
+  var total: Int64 = 0
 
   /// Julian day of 1970-01-01T00:00Z.
   private static let epoch = 2_440_587.5
@@ -41,8 +43,10 @@ struct LogEntry {
     }
     key = operation == .begin ? [] : values(shape.keyCount)
     switch operation {
-    case .insert, .delete, .danger, .begin:
+    case .danger, .begin:
       break
+    case .insert, .delete:
+      total = s.integer(next)
     case .update, .candidate:
       changed = masks()
     case .rekey:
