@@ -4,15 +4,16 @@ import CairnSimulation
 /// has a scenario of its own too.
 enum RegressionSeeds {
   /// Fixed; kept for good.
-  static let fixed: [Simulation.Options] = []
-
-  /// Known and open: their causes are in docs/internals/simulation.md. What passes here moves to `fixed`.
-  static let open: [Simulation.Options] = [
+  static let fixed: [Simulation.Options] = [
     .init(seed: 18, devices: 3, steps: 100, features: [.recursiveTriggers]),
     .init(seed: 39, devices: 3, steps: 100, features: [.recursiveTriggers]),
     .init(seed: 10034, devices: 3, steps: 60, features: .all.subtracting([.recursiveTriggers])),
     .init(seed: 20317, devices: 3, steps: 100, features: .all.subtracting([.recursiveTriggers, .unique])),
-    .init(seed: 20362, devices: 3, steps: 100, features: .all.subtracting([.recursiveTriggers, .unique])),
     .init(seed: 30130, devices: 4, steps: 60, features: [.manyKeys, .foreignKeys, .unique]),
+  ]
+
+  /// Known and open: their causes are in docs/internals/simulation.md. What passes here moves to `fixed`.
+  static let open: [Simulation.Options] = [
+    .init(seed: 20362, devices: 3, steps: 100, features: .all.subtracting([.recursiveTriggers, .unique])),
   ]
 }

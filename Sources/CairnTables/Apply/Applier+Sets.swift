@@ -101,7 +101,7 @@ extension Applier {
     if let version = isWaiting(name) { return version }
     guard !unavailable.contains(name), progress.pulled.insert(name).inserted else { return nil }
     if let sealed = try file.inbox.find(name, stage: .sealed), let record = sealed.record {
-      try file.inbox.remove(name)
+      try file.inbox.removeSealed(name)
       guard let version = try accept(record) else { return nil }
       try enter(version)
       return version

@@ -51,6 +51,50 @@ struct ConstraintTests {
     #expect(try d[0].picture("SELECT l.name FROM marks JOIN labels l ON l.id = label_id") == ["red"])
   }
 
+  @Test("M10 G6 a label parked unique stays parked when a staged set brings its own echo", arguments: [1, 2, 200])
+  func stagedEcho(perRequest: Int) throws {
+    let world = try World(entriesPerRequest: perRequest)
+    let d = try world.devices(["A", "B"], base: "INSERT INTO lists VALUES ('l1', 'x', NULL)")
+    try d[1].sql("INSERT INTO labels(name) VALUES ('red')", at: 10)
+    try d[1].sync()
+    try d[0].sql("INSERT INTO labels(name) VALUES ('red')", at: 20)
+    try d[0].sync(.fetchOnly)
+    // From this deletion on, a set of several pages is staged.
+    try d[1].sql("DELETE FROM lists; INSERT INTO labels(name) VALUES ('blue')", at: 30)
+    try d[1].sync()
+    try d[0].sync(.sendOnly)
+    try d[0].sync()
+    #expect(try d[0].parked().map(\.reason) == [.unique])
+    try world.expectConverged(parked: 1)
+    try d[1].sql("DELETE FROM labels WHERE name = 'red'", at: 40)
+    try world.expectConverged()
+    #expect(try d[0].picture("SELECT name FROM labels ORDER BY name") == ["blue", "red"])
+  }
+
+  @Test("M10 G6 edits that are parked with their row outlive a newer version that is staged", arguments: [1, 2, 200])
+  func stagedOverEdits(perRequest: Int) throws {
+    let world = try World(entriesPerRequest: perRequest)
+    let d = try world.devices(
+      ["A", "B"], schema: "CREATE TABLE s(id TEXT PRIMARY KEY NOT NULL, pos UNIQUE, label, other)",
+      base: "INSERT INTO s VALUES ('x', 0, NULL, NULL), ('b', 1, NULL, NULL)")
+    try d[0].sql("INSERT INTO s VALUES ('a', 5, 'base', 'base')", at: 2)
+    try world.expectConverged()
+    try d[1].sql("UPDATE s SET pos = 7 WHERE id = 'b'", at: 10)
+    try d[0].sql("UPDATE s SET pos = 7, label = 'mine' WHERE id = 'a'", at: 20)
+    try d[1].sync()
+    try d[0].sync(.fetchOnly)
+    #expect(try d[0].parked().map(\.record) == ["s:a"])
+    try d[1].sql("DELETE FROM s WHERE id = 'x'", at: 30)
+    try d[1].sync()
+    try d[1].sql("INSERT INTO s VALUES ('c', 9, NULL, NULL); UPDATE s SET other = 'theirs' WHERE id = 'a'", at: 31)
+    try d[1].sync()
+    try d[0].sync()
+    try world.expectConverged(parked: 1)
+    try d[1].sql("UPDATE s SET pos = 1 WHERE id = 'b'", at: 40)
+    try world.expectConverged()
+    #expect(try d[1].picture("SELECT * FROM s WHERE id = 'a'") == ["a|7|mine|theirs"])
+  }
+
   @Test("M10 values swapped between rows of one set are no conflict", arguments: ["UNIQUE", "NOT NULL UNIQUE"])
   func swap(constraint: String) throws {
     let world = try World()
