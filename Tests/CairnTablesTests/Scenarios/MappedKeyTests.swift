@@ -60,7 +60,8 @@ struct MappedKeyTests {
     let world = try World()
     let d = try world.devices(
       ["A", "B"],
-      schema: "CREATE TABLE t(id \(type) PRIMARY KEY NOT NULL, up \(type) REFERENCES t ON DELETE CASCADE ON UPDATE CASCADE)",
+      schema:
+        "CREATE TABLE t(id \(type) PRIMARY KEY NOT NULL, up \(type) REFERENCES t ON DELETE CASCADE ON UPDATE CASCADE)",
       base: "INSERT INTO t VALUES (3, NULL), (4, 3), (5, NULL), (6, 5)")
     if recursiveTriggers { try d[0].sql("PRAGMA recursive_triggers = ON") }
     try d[0].sql("UPDATE OR REPLACE t SET id = 3 WHERE id = 4; UPDATE OR IGNORE t SET id = 5 WHERE id = 6", at: 10)
