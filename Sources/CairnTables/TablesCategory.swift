@@ -123,7 +123,7 @@ public final class TablesCategory: RecordCategory {
     return try file.transaction {
       try Folder.fold(file)
       let entries = try file.inbox.sealed(limit: Self.sealedChunk)
-      for entry in entries { try file.inbox.remove(entry.name) }
+      for entry in entries { try file.inbox.removeSealed(entry.name) }
       let deletions = entries.filter { $0.record == nil }.map {
         RecordDeletion(id: RecordID(name: $0.name, zone: file.zone), time: $0.deletedAt)
       }

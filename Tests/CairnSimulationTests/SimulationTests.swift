@@ -44,10 +44,4 @@ import Testing
     let report = try Simulation.run(options)
     #expect(report.violation == nil, "\(options): \(report.trace.suffix(40).joined(separator: "\n"))")
   }
-
-  @Test(arguments: RegressionSeeds.open)
-  func seedsWithOpenViolations(options: Simulation.Options) throws {
-    let report = try Simulation.run(options)
-    withKnownIssue(isIntermittent: true) { #expect(report.violation == nil, "\(options)") }
-  }
 }

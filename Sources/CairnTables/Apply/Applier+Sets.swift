@@ -101,7 +101,7 @@ extension Applier {
     if let version = isWaiting(name) { return version }
     guard !unavailable.contains(name), progress.pulled.insert(name).inserted else { return nil }
     if let sealed = try file.inbox.find(name, stage: .sealed), let record = sealed.record {
-      try file.inbox.remove(name)
+      try file.inbox.removeSealed(name)
       guard let version = try accept(record) else { return nil }
       try enter(version)
       return version
@@ -114,13 +114,27 @@ extension Applier {
     return version
   }
 
+  /// Whether a parked record is kept out by a unique value, its own or that of one that it depends on.
+  func isKeptOut(_ name: String) throws -> Bool {
+    guard try file.inbox.has(.parked) else { return false }
+    var next = name
+    for _ in 0..<50 {
+      guard let parking = try parkedProvider(next)?.parking else { return false }
+      if parking.reason == .unique { return true }
+      guard parking.reason == .missingParent, let parent = parking.waitsFor else { return false }
+      next = parent
+    }
+    return false
+  }
+
   /// The parked record with this name, or the one whose row will answer to a wait key.
   private func parkedProvider(_ name: String) throws -> Inbox.Entry? {
     guard name.contains(":="), let plan = file.names.plan(ofName: name) else { return try file.inbox.find(name) }
     for entry in try file.inbox.parked(table: plan.number) {
       guard let version = try parkedVersion(entry) else { continue }
-      let row = version.cells.map { cell -> Value in if case .value(let value) = cell { value } else { .null } }
-      if WaitKey.all(of: row, plan, file.catalog).contains(where: { $0.text == name }) { return entry }
+      if WaitKey.all(of: version.cells.map(\.plainValue), plan, file.catalog).contains(where: { $0.text == name }) {
+        return entry
+      }
     }
     return nil
   }

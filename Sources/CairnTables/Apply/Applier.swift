@@ -139,6 +139,8 @@ final class Applier {
       try file.inbox.removeParked(version.name)
     case .parked(let reason, let detail, let waitsFor, let record):
       try park(record ?? version.record, version.plan, reason, detail, waitsFor: waitsFor)
+      // Rows whose parked versions refer to this one go with it (tables M11).
+      if try isKeptOut(version.name) { noteArrived(version.name, version.cells.map(\.plainValue), version.plan) }
     case .putAside:
       break
     }

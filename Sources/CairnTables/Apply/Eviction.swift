@@ -21,6 +21,8 @@ struct Eviction {
     var reason: ParkedReason
     var detail: String
     var waitsFor: String?
+    /// Whether `whole` has what was parked of the record already.
+    var isMerged = false
   }
 
   private struct Stuck: Error {
@@ -67,7 +69,7 @@ struct Eviction {
       Leaving(
         record: record, plan: plan, name: name,
         whole: try content ?? composer.whole(record, plan, row: row, name: name),
-        reason: reason, detail: detail, waitsFor: waitsFor))
+        reason: reason, detail: detail, waitsFor: waitsFor, isMerged: content != nil))
     seen.insert(name)
     var rows = [row]
     var next = 0
@@ -118,7 +120,7 @@ struct Eviction {
     }
     try file.records.update(current, to: parked)
     applier.noteReleased(row.name)
-    let content = row.parent == nil ? row.whole : try joinedWithWaiting(row) ?? row.whole
+    let content = row.isMerged ? row.whole : try joinedWithWaiting(row) ?? row.whole
     try applier.park(content, row.plan, row.reason, row.detail, waitsFor: row.waitsFor)
   }
 

@@ -48,3 +48,8 @@ enum MergeCell: MergeOrdered, Hashable, Sendable {
     }
   }
 }
+
+extension MergeCell {
+  /// The value; NULL for a reference.
+  var plainValue: Value { if case .value(let value) = self { value } else { .null } }
+}

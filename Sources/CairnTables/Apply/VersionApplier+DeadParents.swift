@@ -4,8 +4,12 @@ import CairnSQLite
 /// A version whose parent is not here: it waits, or, where the parent was deleted here, it is judged as if the parent's
 /// delete met it (tables M8, M13).
 extension VersionApplier {
-  /// - Parameter name: what the version waits for if it waits.
-  func meetMissing(_ missing: ParentCheck.Missing?, _ name: String, _ local: RecordRow?) throws -> Result {
+  /// - Parameters:
+  ///   - name: what the version waits for if it waits.
+  ///   - content: the version merged with the row that is here.
+  func meetMissing(
+    _ missing: ParentCheck.Missing?, _ name: String, _ local: RecordRow?, content: MergedContent? = nil
+  ) throws -> Result {
     let wait = WriteRefused(.missingParent, "\(name) is not here", waitsFor: name)
     if let missing, let deletedAt = missing.deletedAt {
       let columns = missing.foreignKey.columns
@@ -22,7 +26,11 @@ extension VersionApplier {
         break
       }
     }
-    if let local, local.isAlive, !local.flags.contains(.parked) { return try keepBase(local, wait) }
+    if let local, local.isAlive, !local.flags.contains(.parked) {
+      // A parent that a unique value keeps out is kept out everywhere, and its dependants with it (tables M11).
+      if let content, try applier.isKeptOut(name) { return try leave(local, content, wait) }
+      return try keepBase(local, wait)
+    }
     return .parked(wait.reason, wait.detail, waitsFor: wait.waitsFor)
   }
 

@@ -72,14 +72,15 @@ struct VersionApplier {
         switch try ParentCheck(applier).value(of: cell, version) {
         case .value(let value): writes.set(column, value)
         case .missing(let name):
-          return try meetMissing(try ParentCheck(applier).missing(name, column, version), name, local)
+          let missing = try ParentCheck(applier).missing(name, column, version)
+          return try meetMissing(missing, name, local, content: content)
         }
       }
     }
     for column in rewriting where !writes.columns.contains(column) { writes.set(column, row[column]) }
     let changed = writes.columns.filter { !rewriting.contains($0) || row[$0] != writes.row[$0] }
     if let missing = try ParentCheck(applier).missingParent(of: writes.row, content.cells, version, changed: changed) {
-      return try meetMissing(missing, missing.name, local)
+      return try meetMissing(missing, missing.name, local, content: content)
     }
     if let refused = try write(local.key, writes, life: merge.record.clocks.life) {
       guard refused.reason == .unique else { return try keepBase(local, refused) }
@@ -98,9 +99,9 @@ struct VersionApplier {
     return merge.broughtNews || !merge.changes.isEmpty ? .applied : .unchanged
   }
 
-  /// The merged row can't be in the table beside an older one: it is put aside as it would be on any other device
+  /// The merged row can't be in the table beside an older one, or without its parent: it is put aside as it would be on any other device
   /// (tables M10).
-  private func leave(_ local: RecordRow, _ content: MergedContent, _ refused: WriteRefused) throws -> Result {
+  func leave(_ local: RecordRow, _ content: MergedContent, _ refused: WriteRefused) throws -> Result {
     var state = content.record
     if version.isRetry { state.tag = local.tag }
     try file.inbox.removeParked(version.name)

@@ -194,8 +194,12 @@ struct Folder {
     guard !candidates.isEmpty else { return }
     for (place, candidate) in candidates where isOver(place, candidate) {
       candidates[place] = nil
-      if candidate.isDeleted, let plan = file.catalog.plan(place.table) {
+      guard let plan = file.catalog.plan(place.table) else { continue }
+      if candidate.isDeleted {
         try rules.delete(plan, place.key, at: candidate.time)
+      } else if plan.isCyclic {
+        // The row that was to take the key may have gone with the row that it refers to: then both are gone (tables T16).
+        dangers[place] = candidate.time
       }
     }
   }

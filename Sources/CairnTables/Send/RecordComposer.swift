@@ -45,13 +45,16 @@ struct RecordComposer {
     var values: [FieldContent] = []
     values.reserveCapacity(row.count)
     for (column, value) in row.enumerated() { values.append(try field(value, column, plan)) }
-    var clocks = record.clocks
-    try takeParkedClocks(name, plan, &clocks)
+    var (clocks, keptFields) = (record.clocks, record.kept)
+    if let merge = try mergeWithParked(record, plan, row, name) {
+      for (column, change) in merge.changes { values[column] = Self.field(change) }
+      (clocks, keptFields) = (merge.record.clocks, merge.record.kept)
+    }
     var content = RecordContent(life: clocks.life, cut: clocks.cut, values: values, clocks: clocks.columns)
     if plan.keyKind == .mapped {
       content.key = record.wish ?? record.key.integer
     }
-    if let kept = record.kept {
+    if let kept = keptFields {
       content.kept = clocks.kept.keys.sorted().map { kept.field($0, clock: clocks.kept[$0] ?? 0) }
     }
     return content
@@ -67,16 +70,22 @@ struct RecordComposer {
     return .reference(parent)
   }
 
-  /// A newer version of the record is parked: what it knows of clocks must not be taken back by this save (tables M9).
-  private func takeParkedClocks(_ name: String, _ plan: TablePlan, _ clocks: inout FieldClocks) throws {
+  private static func field(_ change: RecordMerge.Change) -> FieldContent {
+    switch change {
+    case .set(.value(let value)): .value(value)
+    case .set(.reference(let name)): .reference(name)
+    case .setDefault: .value(.null)
+    }
+  }
+
+  /// A newer version of the record is parked: what it knows must not be taken back by this save, neither clocks nor values
+  /// (tables M2, M9).
+  private func mergeWithParked(_ record: RecordRow, _ plan: TablePlan, _ row: [Value], _ name: String) throws
+    -> RecordMerge?
+  {
     guard try file.inbox.has(.parked), let parked = try file.inbox.find(name)?.record,
       case .success(let version) = FetchedVersion.decode(parked, file.codec(plan))
-    else { return }
-    clocks.life = max(clocks.life, version.clocks.life)
-    clocks.cut = maximum(clocks.cut, version.clocks.cut)
-    for column in plan.columns.indices where plan.isField(column) {
-      clocks.columns[column] = max(clocks.columns[column], version.clocks.columns[column])
-    }
-    for (name, clock) in version.clocks.kept { clocks.kept[name] = max(clocks.kept[name] ?? 0, clock) }
+    else { return nil }
+    return RecordMerge(local: record, cells: try file.cells(of: row, plan), fetched: version)
   }
 }

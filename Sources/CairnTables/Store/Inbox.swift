@@ -52,7 +52,8 @@ struct Inbox {
 
   // MARK: Writing
 
-  /// Puts a version in; it replaces an older one of the same record.
+  /// Puts a version in; it replaces an older one of the same record in the same stage. What is parked stays beside what is
+  /// staged: its content may be nowhere else (DESIGN G6).
   func put(_ entry: Entry, table: TablePlan?) throws {
     emptiness.epoch = -1
     let statement = try connection.cached(
@@ -79,16 +80,17 @@ struct Inbox {
     try statement.run()
   }
 
-  func remove(_ name: String) throws {
-    let statement = try connection.cached("DELETE FROM cairn_inbox WHERE name = ?1")
-    try statement.bind(1, name)
-    try statement.run()
-  }
+  func removeSealed(_ name: String) throws { try remove(name, .sealed) }
 
   func removeParked(_ name: String?) throws {
     guard let name, try has(.parked) else { return }
-    let statement = try connection.cached("DELETE FROM cairn_inbox WHERE name = ?1 AND stage = 2")
+    try remove(name, .parked)
+  }
+
+  private func remove(_ name: String, _ stage: Stage) throws {
+    let statement = try connection.cached("DELETE FROM cairn_inbox WHERE name = ?1 AND stage = ?2")
     try statement.bind(1, name)
+    try statement.bind(2, stage.rawValue)
     try statement.run()
   }
 
@@ -97,7 +99,8 @@ struct Inbox {
     try connection.run("UPDATE cairn_inbox SET retry = 0, waits = NULL WHERE name = ? AND stage = 2", .text(name))
   }
 
-  func seal() throws { try connection.run("UPDATE cairn_inbox SET stage = 1 WHERE stage = 0") }
+  /// What was sealed before and not applied yet gives way to newer versions of the same records.
+  func seal() throws { try connection.run("UPDATE OR REPLACE cairn_inbox SET stage = 1 WHERE stage = 0") }
 
   // MARK: Reading
 

@@ -31,11 +31,12 @@ enum MetadataSchema {
     "CREATE INDEX cairn_record_pending ON cairn_record(pending) WHERE pending > 0",
     "CREATE UNIQUE INDEX cairn_record_name ON cairn_record(name) WHERE name IS NOT NULL",
     // Fetched records that are not in the rows: stage 0 staged, 1 sealed, 2 parked. A null body is a deletion.
+    // A record may be parked here, with edits that are nowhere else, while a fetched version of it is staged.
     """
     CREATE TABLE cairn_inbox(
-      name TEXT PRIMARY KEY NOT NULL, stage INTEGER NOT NULL, type TEXT, tbl INTEGER, rank INTEGER NOT NULL, body BLOB,
+      name TEXT NOT NULL, stage INTEGER NOT NULL, type TEXT, tbl INTEGER, rank INTEGER NOT NULL, body BLOB,
       time INTEGER, reason TEXT, detail TEXT, since INTEGER, waits TEXT, tries INTEGER NOT NULL DEFAULT 0,
-      retry INTEGER) WITHOUT ROWID
+      retry INTEGER, PRIMARY KEY (name, stage)) WITHOUT ROWID
     """,
     "CREATE INDEX cairn_inbox_stage ON cairn_inbox(stage, rank, name)",
     "CREATE INDEX cairn_inbox_waits ON cairn_inbox(waits) WHERE waits IS NOT NULL",

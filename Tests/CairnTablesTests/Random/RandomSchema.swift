@@ -8,6 +8,7 @@ struct RandomSchema {
     var name: String
     var key: [String]
     var isMapped: Bool
+    var collation = ""
     /// Plain columns, beside key and foreign keys.
     var plain: [String]
     /// Foreign-key columns that are no key, with the table and column that they refer to.
@@ -31,18 +32,20 @@ struct RandomSchema {
       var table = Table(name: "t\(i)", key: ["id"], isMapped: kind == 1, plain: ["v"], references: [], keyParents: [])
       var lines: [String] = []
       switch kind {
-      case 0: lines.append("id TEXT PRIMARY KEY NOT NULL\(random.below(4) == 0 ? " COLLATE NOCASE" : "")")
+      case 0:
+        if random.below(4) == 0 { table.collation = " COLLATE NOCASE" }
+        lines.append("id TEXT PRIMARY KEY NOT NULL\(table.collation)")
       case 1: lines.append("id INTEGER PRIMARY KEY\(random.below(4) == 0 ? " AUTOINCREMENT" : "")")
       default:
         let parent = single[random.below(single.count)]
         table.key = ["p", kind == 2 ? "q" : "n"]
         table.keyParents = [("p", parent)]
-        lines.append("p \(type(of: parent)) NOT NULL REFERENCES t\(parent) ON DELETE CASCADE")
+        lines.append("p \(keyType(of: parent)) NOT NULL REFERENCES t\(parent) ON DELETE CASCADE")
         if kind == 2 {
           let other = single[random.below(single.count)]
           table.keyParents.append(("q", other))
           lines.append(
-            "q \(type(of: other)) NOT NULL REFERENCES t\(other) ON DELETE \(random.below(2) == 0 ? "CASCADE" : "RESTRICT")"
+            "q \(keyType(of: other)) NOT NULL REFERENCES t\(other) ON DELETE \(random.below(2) == 0 ? "CASCADE" : "RESTRICT")"
           )
         } else {
           lines.append("n TEXT NOT NULL")
@@ -68,6 +71,10 @@ struct RandomSchema {
   }
 
   private func type(of table: Int) -> String { tables[table].isMapped ? "INTEGER" : "TEXT" }
+
+  /// A part of a key that names a NOCASE parent is NOCASE too. If it told spellings apart, two rows could name one record
+  /// and only one of them be synced: a known limit (docs/spec/tables.md, "Known limits").
+  private func keyType(of table: Int) -> String { type(of: table) + tables[table].collation }
 
   private mutating func addReferences(_ i: Int, _ count: Int, _ random: inout SeededNumbers, _ lines: inout [String]) {
     for r in 0..<random.below(3) {

@@ -51,6 +51,96 @@ struct ConstraintTests {
     #expect(try d[0].picture("SELECT l.name FROM marks JOIN labels l ON l.id = label_id") == ["red"])
   }
 
+  @Test("M10 G6 a label parked unique stays parked when a staged set brings its own echo", arguments: [1, 2, 200])
+  func stagedEcho(perRequest: Int) throws {
+    let world = try World(entriesPerRequest: perRequest)
+    let d = try world.devices(["A", "B"], base: "INSERT INTO lists VALUES ('l1', 'x', NULL)")
+    try d[1].sql("INSERT INTO labels(name) VALUES ('red')", at: 10)
+    try d[1].sync()
+    try d[0].sql("INSERT INTO labels(name) VALUES ('red')", at: 20)
+    try d[0].sync(.fetchOnly)
+    // From this deletion on, a set of several pages is staged.
+    try d[1].sql("DELETE FROM lists; INSERT INTO labels(name) VALUES ('blue')", at: 30)
+    try d[1].sync()
+    try d[0].sync(.sendOnly)
+    try d[0].sync()
+    #expect(try d[0].parked().map(\.reason) == [.unique])
+    try world.expectConverged(parked: 1)
+    try d[1].sql("DELETE FROM labels WHERE name = 'red'", at: 40)
+    try world.expectConverged()
+    #expect(try d[0].picture("SELECT name FROM labels ORDER BY name") == ["blue", "red"])
+  }
+
+  @Test("M10 G6 edits that are parked with their row outlive a newer version that is staged", arguments: [1, 2, 200])
+  func stagedOverEdits(perRequest: Int) throws {
+    let world = try World(entriesPerRequest: perRequest)
+    let d = try world.devices(
+      ["A", "B"], schema: "CREATE TABLE s(id TEXT PRIMARY KEY NOT NULL, pos UNIQUE, label, other)",
+      base: "INSERT INTO s VALUES ('x', 0, NULL, NULL), ('b', 1, NULL, NULL)")
+    try d[0].sql("INSERT INTO s VALUES ('a', 5, 'base', 'base')", at: 2)
+    try world.expectConverged()
+    try d[1].sql("UPDATE s SET pos = 7 WHERE id = 'b'", at: 10)
+    try d[0].sql("UPDATE s SET pos = 7, label = 'mine' WHERE id = 'a'", at: 20)
+    try d[1].sync()
+    try d[0].sync(.fetchOnly)
+    #expect(try d[0].parked().map(\.record) == ["s:a"])
+    try d[1].sql("DELETE FROM s WHERE id = 'x'", at: 30)
+    try d[1].sync()
+    try d[1].sql("INSERT INTO s VALUES ('c', 9, NULL, NULL); UPDATE s SET other = 'theirs' WHERE id = 'a'", at: 31)
+    try d[1].sync()
+    try d[0].sync()
+    try world.expectConverged(parked: 1)
+    try d[1].sql("UPDATE s SET pos = 1 WHERE id = 'b'", at: 40)
+    try world.expectConverged()
+    #expect(try d[1].picture("SELECT * FROM s WHERE id = 'a'") == ["a|7|mine|theirs"])
+  }
+
+  @Test(
+    "M11 a row whose newer version refers to a parent that is parked unique is parked with it on every device",
+    arguments: [[0, 1, 2], [2, 1, 0], [1, 0, 2]], ["up INTEGER REFERENCES u", "up TEXT REFERENCES u(pos)"])
+  func movesToParked(order: [Int], reference: String) throws {
+    let world = try World()
+    let d = try world.devices(
+      ["A", "B", "C"],
+      schema: """
+        CREATE TABLE u(id INTEGER PRIMARY KEY, name TEXT UNIQUE, pos TEXT UNIQUE);
+        CREATE TABLE c(k TEXT PRIMARY KEY NOT NULL, \(reference) ON DELETE SET NULL, note TEXT);
+        """)
+    let toID = reference.contains("INTEGER")
+    try d[2].sql(
+      "INSERT INTO u VALUES (1, 'y', 'p1'), (3, 'x', 'p3'); INSERT INTO c VALUES ('a', \(toID ? "3" : "'p3'"), 'old')",
+      at: 10)
+    try d[1].sql(
+      "INSERT INTO u VALUES (1, 'y', 'p2'); INSERT INTO c VALUES ('a', \(toID ? "1" : "'p2'"), 'new')", at: 20)
+    for i in order { try d[i].sync() }
+    try world.expectConverged(parked: 2)
+    try d[0].sql("DELETE FROM u WHERE name = 'y'", at: 30)
+    try world.expectConverged()
+    #expect(
+      try d[2].picture("SELECT k, pos, note FROM c JOIN u ON up = u.\(toID ? "id" : "pos")") == ["a|p2|new"])
+  }
+
+  @Test("M2 M9 a save on a parked version as base does not take back what is newer there")
+  func parkedNewerValue() throws {
+    let world = try World()
+    let d = try world.devices(
+      ["A", "B"], schema: "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, n, other)",
+      base: "INSERT INTO t VALUES ('r', 1, 'o')")
+    try d[1].sql("CREATE TRIGGER no BEFORE UPDATE ON t WHEN NEW.n = 6 BEGIN SELECT RAISE(ABORT, 'no'); END")
+    try d[1].sql("UPDATE t SET n = 8, other = 'local'", at: 20)
+    try d[0].sql("UPDATE t SET n = 6", at: 30)
+    try d[0].sync()
+    try d[1].sync()
+    try d[0].sync()
+    #expect(try d[0].picture("SELECT * FROM t") == ["r|6|local"])
+    try d[1].sql("DROP TRIGGER no")
+    d[1].restart()
+    try SyncedDatabase(path: d[1].path, time: d[1].time, randomness: d[1].randomness).retryParked(
+      now: world.clock.wallClock)
+    try world.expectConverged()
+    #expect(try d[1].picture("SELECT * FROM t") == ["r|6|local"])
+  }
+
   @Test("M10 values swapped between rows of one set are no conflict", arguments: ["UNIQUE", "NOT NULL UNIQUE"])
   func swap(constraint: String) throws {
     let world = try World()
