@@ -12,7 +12,7 @@ import CairnSQLite
 /// entries of one statement that explain each other.
 struct Folder {
   /// Entries per transaction.
-  static let chunk = 5_000
+  static let chunk = 2_000
 
   let file: FileContext
   private var rules: FoldRules
