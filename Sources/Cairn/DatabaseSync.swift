@@ -200,6 +200,9 @@ public struct SyncReport: Sendable {
     case .backingOff(let until): "waiting until \(until) before the next try"
     case .store(let text): text
     case .anotherUser: "the token belongs to another user than this file"
+    case .noAccount: "nobody is signed in"
+    case .unresolvedAccount: "who is signed in could not be found out"
+    case .replaced: "the account changed while it was synced"
     case .reentrantCall: "sync was called while it runs"
     case .cancelled: "interrupted"
     }

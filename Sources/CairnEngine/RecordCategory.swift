@@ -103,6 +103,52 @@ public protocol RecordCategory: AnyObject {
   /// This device has deleted the zone: forgets the pending changes in it and returns how many there were (engine S8).
   /// Inside a transaction. Default: nothing, 0.
   func abandonChanges(in zone: ZoneID, now: Int64) throws -> Int
+
+  // MARK: Switching off, bootstrap, identity; with a default
+
+  /// Whether the category is switched on (engine C9). While it is off, records are staged and sealed, local edits are
+  /// gathered, and nothing is applied, sent or dropped. Asked at the start of a call and of each zone's fetch, before each
+  /// batch and each part that is applied. Default: true.
+  func isEnabled() throws -> Bool
+
+  /// The category was switched on again, and what was staged meanwhile is applied: checks what waits in the outbox
+  /// against it, before anything is sent (engine C9). Inside a transaction. Default: nothing.
+  func revalidateOutbox(in zone: ZoneID, now: Int64) throws
+
+  /// How this category gets the records that it has missed (engine C10). Constant. Default: `whereMissed`.
+  var bootstrap: BootstrapDemand { get }
+
+  /// A bootstrap of the zone is complete and has just been sealed; the same transaction makes the identity *activated*
+  /// in this zone (engine C10). What is sealed is applied afterwards. Default: nothing.
+  func bootstrapCompleted(in zone: ZoneID, now: Int64) throws
+
+  /// Whether a fetch has to come before the first send after every start and reconnect, also in a call that only sends
+  /// (engine section 6; tables L13). Constant. Default: false.
+  var fetchesBeforeSending: Bool { get }
+
+  /// Whether ``OutgoingBatch/returned`` shall hold the records that the server stored (engine C7). Constant.
+  /// Default: false.
+  var wantsSavedRecords: Bool { get }
+
+  /// A session begins, for this user, or without an expected one: from now on every call is about this identity's state
+  /// (engine section 11). Comes before ``recoverInFlight()``, in its transaction. Default: nothing.
+  func begin(as user: String?) throws
+
+  /// The account has changed: what belongs to the old identity is set aside under its name, rows stay (engine section
+  /// 11). No session runs, and none of the old identity will write any more. Inside the transaction that stores the new
+  /// identity. Default: nothing.
+  func accountChanged(_ change: AccountChange) throws
+
+  /// Whether ``adoption(by:)`` is to be asked after a sign-in. Constant. Default: false.
+  var asksToAdopt: Bool { get }
+
+  /// What becomes of changes that were made without an identity (engine section 11). Asked after every sign-in, once
+  /// the bootstrap is done. Inside a transaction. Default: `keepLocal`.
+  func adoption(by user: String) throws -> AdoptionChoice
+
+  /// Moves the changes made without an identity to this one: once, so that no other identity gets them again. In the
+  /// transaction of ``adoption(by:)``, when that said `adopt`. Default: nothing.
+  func adoptLocalChanges(by user: String, now: Int64) throws
 }
 
 extension RecordCategory {
@@ -113,6 +159,17 @@ extension RecordCategory {
   public func zonesWithChanges() throws -> [ZoneID] { [] }
   public func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws {}
   public func abandonChanges(in zone: ZoneID, now: Int64) throws -> Int { 0 }
+  public func isEnabled() throws -> Bool { true }
+  public func revalidateOutbox(in zone: ZoneID, now: Int64) throws {}
+  public var bootstrap: BootstrapDemand { .whereMissed }
+  public func bootstrapCompleted(in zone: ZoneID, now: Int64) throws {}
+  public var fetchesBeforeSending: Bool { false }
+  public var wantsSavedRecords: Bool { false }
+  public func begin(as user: String?) throws {}
+  public func accountChanged(_ change: AccountChange) throws {}
+  public var asksToAdopt: Bool { false }
+  public func adoption(by user: String) throws -> AdoptionChoice { .keepLocal }
+  public func adoptLocalChanges(by user: String, now: Int64) throws {}
 }
 
 /// How fetched records reach the rows (engine C3).
@@ -135,6 +192,11 @@ public struct BatchRequest: Hashable, Sendable {
   /// Records that have had their turn in this call and wait, by name: to be left out, also when ``isManual``. One that
   /// is in the batch all the same is neither sent nor settled.
   public var excluded: [String: PendingReason]
+  /// Nothing was missed since the last bootstrap began (engine C10). False: something may be on the server that this
+  /// category has not seen, and first inserts may have to wait for it (accounts A57).
+  public var isCurrent = true
+  /// The zone was fetched, and what came was applied, since this start and the last reconnect (accounts A84).
+  public var hasFetched = true
 
   public init(
     limits: CloudLimits, now: Int64, isManual: Bool, deletesOnly: Bool, excluded: [String: PendingReason] = [:]
@@ -151,6 +213,9 @@ public struct BatchRequest: Hashable, Sendable {
 public struct OutgoingBatch: Hashable, Sendable {
   public var zone: ZoneID
   public var entries: [OutgoingEntry]
+  /// In ``RecordCategory/settle(_:_:now:)``: the records as the server stored them, for those entries that were saved
+  /// and for a category that wants them. They go through the category's join (engine C7).
+  public var returned: [Record] = []
 
   public init(zone: ZoneID, entries: [OutgoingEntry]) {
     self.zone = zone
@@ -163,10 +228,15 @@ public struct OutgoingEntry: Hashable, Sendable {
   public var operation: RecordOperation
   /// The revision that this entry confirms when it is stored (DESIGN G2).
   public var revision: Int64
+  /// Names of records of the same zone that must be stored first, or in the same request (engine section 6). An entry
+  /// whose need is not met in its batch, or waits with a reason, is postponed with `missingParent`. What is stored, or in
+  /// no batch, is the category's to know.
+  public var needs: [String]
 
-  public init(operation: RecordOperation, revision: Int64) {
+  public init(operation: RecordOperation, revision: Int64, needs: [String] = []) {
     self.operation = operation
     self.revision = revision
+    self.needs = needs
   }
 }
 
@@ -189,6 +259,8 @@ public enum EntryResult: Hashable, Sendable {
 public enum PendingReason: String, Hashable, Sendable, CaseIterable {
   case unsent, offline, throttled, quota, signedOut, zoneGone, missingParent, permission, rejected, tooLarge
   case `internal`, nullKey, schema
+  /// The category holds it until something else is confirmed; it is off; its content cannot be read now (engine S7).
+  case gated, disabled, unavailable
 }
 
 /// How a zone was lost.

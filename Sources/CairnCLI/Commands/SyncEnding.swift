@@ -57,7 +57,9 @@ struct SyncEnding {
     case .store(let text)?:
       return CommandError(
         .failed, "the file could not be used (\(text))", remedy: "nothing is lost; check the disk and run cairn doctor")
-    case .reentrantCall?, .cancelled?:
+    case .noAccount?, .unresolvedAccount?:
+      return CommandError(.failed, "nobody is signed in", remedy: "give a token with cairn init --token")
+    case .reentrantCall?, .cancelled?, .replaced?:
       return CommandError(.failed, "interrupted", remedy: "nothing is lost, run the command again")
     }
   }

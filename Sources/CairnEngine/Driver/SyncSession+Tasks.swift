@@ -4,7 +4,14 @@ import CairnRecords
 extension SyncSession {
   func perform(_ task: EngineTask) -> EngineAnswer {
     do {
-      return task.needsServer ? try request(task) : try retrying { try local(task) }
+      try checkGeneration()
+      guard task.needsServer else { return try retrying { try local(task) } }
+      let answer = try request(task)
+      // Checked after every wait: an answer to the identity of before is never used under another (engine C11).
+      try checkGeneration()
+      return answer
+    } catch is Replaced {
+      return .storeFailed(Replaced.text)
     } catch let error as CloudError where task.needsServer {
       return .failed(error)
     } catch {
@@ -62,12 +69,26 @@ extension SyncSession {
     let now = time.wallClock
     switch task {
     case .recover(let delta):
-      return try storing(delta) { for category in categories { try category.recoverInFlight() } }
+      return try storing(delta) {
+        for category in categories {
+          try category.begin(as: configuration.expectedUser)
+          try category.recoverInFlight()
+        }
+      }
+    case .survey: return .survey(try categories.map { try $0.isEnabled() }, try sharedRows())
+    case .revalidate(let zones, let index, let delta):
+      return try storing(delta) { for zone in zones { try categories[index].revalidateOutbox(in: zone, now: now) } }
+    case .adopt(let index, let user, let delta): return try adopt(categories[index], user, delta, now)
     case .gather(let index):
       try categories[index].gatherLocalChanges(now: now)
       return configuration.zones == nil ? .zoneIDs(try categories[index].zonesWithChanges()) : .done
-    case .applySealed(let zone, let index): return .flag(try categories[index].applySealed(in: zone, now: now))
-    case .inspectStaging(let zone): return .flags(try categories.map { try $0.hasUnsealedRecords(in: zone) })
+    case .applySealed(let zone, let index):
+      guard try categories[index].isEnabled() else { return .flag(false) }
+      return .flag(try categories[index].applySealed(in: zone, now: now))
+    case .inspectStaging(let zone):
+      return .staging(
+        unsealed: try categories.map { try $0.hasUnsealedRecords(in: zone) },
+        enabled: try categories.map { try $0.isEnabled() })
     case .beginSnapshot(let zone, let active, let delta):
       return try storing(delta) { for index in active { try categories[index].beginSnapshot(of: zone) } }
     case .storePage(let zone, let plan, let delta): return try storePage(zone, plan, delta, now)
@@ -77,7 +98,7 @@ extension SyncSession {
       try categories[index].retryParked(in: zone, all: all, now: now)
       return .done
     case .takeBatch(let zone, let index, let request):
-      return .batch(try categories[index].nextBatch(in: zone, request))
+      return .batch(try categories[index].isEnabled() ? try categories[index].nextBatch(in: zone, request) : nil)
     case .settle(let index, let batch, let results, let delta):
       return try storing(delta) {
         if !batch.entries.isEmpty { try categories[index].settle(batch, results, now: now) }
@@ -91,14 +112,14 @@ extension SyncSession {
         for answer in answers { try categories[answer.category].answerZoneLoss(zone, answer.answer, now: now) }
       }
     case .abandonChanges(let zone, let delta):
-      return try store.transaction {
-        var count = 0
+      var count = 0
+      _ = try storing(delta) {
+        count = 0
         for category in categories where category.zones?.contains(zone) != false {
           count += try category.abandonChanges(in: zone, now: now)
         }
-        try writeRows(delta)
-        return .count(count)
       }
+      return .count(count)
     case .outlook(let zone, let index):
       return .outlook(
         sendable: try categories[index].hasSendableChanges(in: zone, now: now),
@@ -113,9 +134,33 @@ extension SyncSession {
       for index in plan.apply { if let part = parts[index] { try categories[index].apply(part, now: now) } }
       for index in plan.stage { if let part = parts[index] { try categories[index].stage(part, now: now) } }
       for index in plan.seal { try categories[index].seal(zone) }
+      if let index = plan.bootstrapped { try categories[index].bootstrapCompleted(in: zone, now: now) }
     }
     page = nil
     return answer
+  }
+
+  private func adopt(
+    _ category: any RecordCategory, _ user: String, _ delta: StateDelta, _ now: Int64
+  ) throws -> EngineAnswer {
+    try store.transaction {
+      let choice = try category.adoption(by: user)
+      if choice == .undecided { return .flag(false) }
+      if choice == .adopt { try category.adoptLocalChanges(by: user, now: now) }
+      try writeRows(delta)
+      try checkGeneration()
+      return .flag(true)
+    }
+  }
+
+  /// The rows of all identities, as far as this session's categories are concerned.
+  private func sharedRows() throws -> StateDelta {
+    var rows: StateDelta = [:]
+    for category in categories {
+      let key = StoredKeys.epoch(category.name)
+      rows[key] = try store.readState(Self.sharedKey(key))
+    }
+    return rows
   }
 
   /// Runs `body` and stores rows in one transaction.
@@ -123,6 +168,7 @@ extension SyncSession {
     try store.transaction {
       try body()
       try writeRows(delta)
+      try checkGeneration()
     }
     return .done
   }

@@ -20,6 +20,8 @@ public final class SyncSession {
   private let prefix: String
   private var machine: SyncStateMachine?
   private var isBusy = false
+  let generation: EngineGeneration?
+  private let tag: Int64
   private let isCancelled = Mutex(false)
   var page: PageAtHand?
 
@@ -30,11 +32,18 @@ public final class SyncSession {
   ///   - zones: The zones to sync; nil for every custom zone of the database.
   ///   - expectedUser: The user whose data this is; checked once with the server. Its stored rows are apart from those
   ///     of other users (engine section 11).
+  ///   - device: Names this installation; a copy of the file elsewhere, or a restored backup, has another name
+  ///     (engine section 3).
+  ///   - generation: Raised whenever the account changes or another session takes this one's place: from then on this one
+  ///     writes nothing and applies nothing (engine C11).
   public init(
     cloud: any CloudDatabase, store: any EngineStore, categories: [any RecordCategory], zones: [ZoneID]?,
-    settings: SyncSettings = SyncSettings(), expectedUser: String? = nil, time: any TimeSource,
-    randomness: any Randomness, observer: (any EngineObserver)? = nil
+    settings: SyncSettings = SyncSettings(), expectedUser: String? = nil, device: String? = nil,
+    generation: EngineGeneration? = nil, time: any TimeSource, randomness: any Randomness,
+    observer: (any EngineObserver)? = nil
   ) {
+    self.generation = generation
+    tag = generation?.current ?? 0
     self.cloud = cloud
     self.store = store
     self.categories = categories
@@ -44,7 +53,7 @@ public final class SyncSession {
     prefix = SyncSession.prefix(expectedUser)
     configuration = EngineConfiguration(
       zones: zones, categories: categories.map { CategoryTraits($0) }, settings: settings,
-      expectedUser: expectedUser)
+      expectedUser: expectedUser, device: device)
   }
 
   /// The durable facts of a user's sync as they are stored, for a status without a server or a session.
@@ -54,14 +63,26 @@ public final class SyncSession {
 
   private static func rows(in store: any EngineStore, _ prefix: String) throws -> [String: String] {
     var rows: [String: String] = [:]
-    for (key, value) in try store.loadState() where key.hasPrefix(prefix) {
-      rows[String(key.dropFirst(prefix.count))] = value
+    for (key, value) in try store.loadState() {
+      if key.hasPrefix(prefix) {
+        rows[String(key.dropFirst(prefix.count))] = value
+      } else if key.hasPrefix(sharedKey(StoredKeys.sharedPrefix)) {
+        rows[String(key.dropFirst(root.count))] = value
+      }
     }
     return rows
   }
 
   /// What the stored keys of a user begin with.
-  static func prefix(_ user: String?) -> String { "engine/\(user ?? "-")/" }
+  static func prefix(_ user: String?) -> String { "\(root)\(user ?? "-")/" }
+
+  private static let root = "engine/"
+
+  /// The stored key of a row that belongs to no identity.
+  static func sharedKey(_ key: String) -> String { root + key }
+
+  /// Whether the account has not changed, and no other session has taken the place, since this one was made.
+  public var isReplaced: Bool { generation.map { $0.current != tag } ?? false }
 
   // MARK: Calls
 
@@ -102,6 +123,7 @@ public final class SyncSession {
 
   private func run(_ input: Input) throws -> SyncResult {
     guard !isBusy else { throw SyncFailure.reentrantCall }
+    guard !isReplaced else { throw SyncFailure.replaced }
     var machine = try open()
     isBusy = true
     defer { isBusy = false }
@@ -112,6 +134,7 @@ public final class SyncSession {
     do {
       while let input = next {
         next = nil
+        try checkGeneration()
         for effect in take(input, &machine) {
           switch effect {
           case .commit(let delta): try write(delta)
@@ -126,8 +149,9 @@ public final class SyncSession {
       self.machine = machine
     } catch {
       // What the machine believes is not stored: it is opened again from what is.
-      let failure = SyncFailure.store("\(error)")
+      let failure = isReplaced ? SyncFailure.replaced : SyncFailure.store("\(error)")
       self.machine = nil
+      if isReplaced { noteDiscarded() }
       result.failure = failure
       result.condition = .paused(.internal)
       result.nextRetry = time.wallClock + configuration.settings.backoffFirst
@@ -140,6 +164,7 @@ public final class SyncSession {
 
   private func tell(_ input: Input) throws {
     guard !isBusy else { throw SyncFailure.reentrantCall }
+    guard !isReplaced else { throw SyncFailure.replaced }
     var machine = try open()
     for effect in take(input, &machine) {
       if case .commit(let delta) = effect { try write(delta) }
@@ -171,21 +196,67 @@ public final class SyncSession {
   // MARK: The store
 
   private func write(_ delta: StateDelta) throws {
-    try retrying { try store.transaction { try writeRows(delta) } }
+    try retrying {
+      try store.transaction {
+        try writeRows(delta)
+        try checkGeneration()
+      }
+    }
+  }
+
+  struct Replaced: Error, CustomStringConvertible {
+    static let text = "the account changed: the answer is discarded"
+    var description: String { Self.text }
+  }
+
+  func checkGeneration() throws {
+    if isReplaced { throw Replaced() }
+  }
+
+  /// Records came and are not stored: every identity fetches anew what it may lack (engine C11). A need that cannot be
+  /// stored is no loss: the token has not moved, so the records come again.
+  private func noteDiscarded() {
+    guard let page, !page.parts.isEmpty else { return }
+    do {
+      try store.transaction {
+        for index in page.parts.keys { try Self.raiseNeed(of: categories[index].name, in: store) }
+      }
+    } catch {
+      observer?.handle(.diagnostic(.store("\(error)"), nil))
+    }
   }
 
   /// Writes rows inside a transaction.
   func writeRows(_ delta: StateDelta) throws {
     guard !delta.isEmpty else { return }
     var rows: StateDelta = [:]
-    for (key, value) in delta { rows[prefix + key] = .some(value) }
+    for (key, value) in delta {
+      if key.hasPrefix(StoredKeys.sharedPrefix) {
+        rows[Self.sharedKey(key)] = .some(try Self.raised(key, value, in: store))
+      } else {
+        rows[prefix + key] = .some(value)
+      }
+    }
     try store.writeState(rows)
+  }
+
+  /// An epoch never falls, whatever another session has made of it meanwhile.
+  private static func raised(_ key: String, _ value: String?, in store: any EngineStore) throws -> String? {
+    let stored = try store.readState(sharedKey(key)).flatMap { Int64($0) } ?? 0
+    return String(max(stored + 1, value.flatMap { Int64($0) } ?? 0))
+  }
+
+  /// Records of a category were lost or may have been missed: every identity bootstraps again (engine C10). Durable when
+  /// it returns, and legal wherever the store may be written, inside a category's calls too.
+  public static func raiseNeed(of category: String, in store: any EngineStore) throws {
+    let key = StoredKeys.epoch(category)
+    try store.transaction { try store.writeState([sharedKey(key): try raised(key, nil, in: store)]) }
   }
 
   /// Tries what may fail because another program holds the file; nothing of a failed try is stored.
   func retrying<Result>(_ body: () throws -> Result) throws -> Result {
     for _ in 1..<Self.storeTries {
-      do { return try body() } catch { continue }
+      do { return try body() } catch is Replaced { throw Replaced() } catch { continue }
     }
     return try body()
   }
@@ -196,5 +267,9 @@ extension CategoryTraits {
     self.init(
       name: category.name, delivery: category.delivery, sweepsSnapshots: category.sweepsSnapshots,
       asksAboutDeletedZones: category.policy(for: .deleted) == .ask, zones: category.zones)
+    bootstrap = category.bootstrap
+    fetchesBeforeSending = category.fetchesBeforeSending
+    wantsSavedRecords = category.wantsSavedRecords
+    asksToAdopt = category.asksToAdopt
   }
 }

@@ -8,11 +8,18 @@ public enum EngineTask: Hashable, Sendable {
   // Local
   /// Every category recovers what was in flight; answer `done`.
   case recover(StateDelta)
+  /// Answer `survey`.
+  case survey
+  /// A category that was off checks its outbox.
+  case revalidate([ZoneID], category: Int, StateDelta)
+  /// Asks what becomes of changes made without an identity; the delta is for every answer but `undecided`. Answer
+  /// `flag`: decided.
+  case adopt(category: Int, user: String, StateDelta)
   /// Answer `zoneIDs`: where changes are pending, or `done`.
   case gather(category: Int)
   /// Answer `flag`: more is left.
   case applySealed(ZoneID, category: Int)
-  /// Answer `flags`: which categories hold unsealed records.
+  /// Answer `staging`.
   case inspectStaging(ZoneID)
   case beginSnapshot(ZoneID, categories: [Int], StateDelta)
   /// Stores the page at hand.
@@ -51,6 +58,8 @@ public struct PagePlan: Hashable, Sendable {
   public var stage: [Int] = []
   /// Categories whose staged set is complete with this page, ascending.
   public var seal: [Int] = []
+  /// The category whose bootstrap is complete with this page.
+  public var bootstrapped: Int?
 }
 
 /// What a page holds for one category.
@@ -99,13 +108,16 @@ public struct CategoryAnswer: Hashable, Sendable {
 public enum EngineAnswer: Sendable {
   case done
   case flag(Bool)
-  case flags([Bool])
+  /// Which categories hold unsealed records, and which are switched on.
+  case staging(unsealed: [Bool], enabled: [Bool])
   case ids([RecordID])
   case zoneIDs([ZoneID])
   case count(Int)
   case batch(OutgoingBatch?)
   /// Whether entries could be sent now, and when a waiting one may be tried again.
   case outlook(sendable: Bool, next: Int64?)
+  /// Which categories are switched on, and the rows that all identities share.
+  case survey([Bool], StateDelta)
   case user(String)
   case databasePage(DatabasePage)
   case page(PageOutline)
@@ -152,7 +164,7 @@ extension EngineTask {
   /// The engine's rows that are committed with the task.
   var delta: StateDelta {
     switch self {
-    case .recover(let delta), .beginSnapshot(_, _, let delta), .storePage(_, _, let delta),
+    case .adopt(_, _, let delta), .recover(let delta), .revalidate(_, _, let delta), .beginSnapshot(_, _, let delta), .storePage(_, _, let delta),
       .settle(_, _, _, let delta), .loseZone(_, _, let delta), .answerLoss(_, _, let delta),
       .abandonChanges(_, let delta):
       delta

@@ -9,6 +9,9 @@ struct Lane: Hashable, Sendable {
 /// One step of a call. Jobs run in order; a job may put others before those that wait.
 enum Job: Hashable, Sendable {
   case recover
+  case survey
+  case revalidate(Int)
+  case adopt(Int)
   case applySealed(Lane)
   case gather(Int)
   /// From here on the server is needed.
@@ -18,6 +21,7 @@ enum Job: Hashable, Sendable {
   case databaseChanges
   /// Puts the fetch of every zone of the call before what follows.
   case planZones
+  case bootstrap(Lane)
   case fetch(ZoneID)
   case endFetch
   case settleUndecided(Lane)
@@ -50,6 +54,8 @@ struct Run: Sendable {
   var send: ZoneSend?
   var zoneBatch: QueuedBatch<ZoneID>?
 
+  /// Categories that are off.
+  var disabled: Set<Int> = []
   /// Zones of the call, once planned.
   var zones: [ZoneID] = []
   var isCancelled = false

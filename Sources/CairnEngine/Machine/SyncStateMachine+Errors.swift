@@ -30,6 +30,7 @@ extension SyncStateMachine {
   mutating func noteSuccess() {
     clear(StoredKeys.account, .account)
     guard registry.backoff?.isNetwork == true else { return }
+    fetchedSinceStart = []
     waits.clear(StoredKeys.backoff)
     commit([StoredKeys.backoff: nil as String?])
   }
@@ -105,7 +106,7 @@ extension SyncStateMachine {
     run?.skipped.insert(zone)
   }
 
-  private mutating func fail(_ failure: SyncFailure) {
+  mutating func fail(_ failure: SyncFailure) {
     if run?.result.failure == nil { run?.result.failure = failure }
   }
 

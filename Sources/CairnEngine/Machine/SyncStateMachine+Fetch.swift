@@ -53,14 +53,21 @@ extension SyncStateMachine {
       return
     }
     let isResync = run?.request.resync == true && run?.fetched.contains(zone) == false
-    let fetch = ZoneFetch(zone: zone, categories: categories, configuration: configuration, isResync: isResync)
+    begin(
+      ZoneFetch(
+        zone: zone, categories: categories, configuration: configuration, isResync: isResync,
+        staging: stagingOnly(zone)), for: .fetch(zone))
+  }
+
+  mutating func begin(_ fetch: ZoneFetch, for job: Job) {
     run?.fetch = fetch
-    emit(.willFetchRecordZoneChanges(zone))
-    perform(fetch.firstTask, for: .fetch(zone))
+    emit(.willFetchRecordZoneChanges(fetch.zone))
+    perform(fetch.firstTask, for: job)
   }
 
   mutating func continueFetch(_ zone: ZoneID, _ answer: EngineAnswer) {
     guard var fetch = run?.fetch else { return }
+    if case .staging(_, let enabled) = answer { noteEnabled(enabled, &fetch) }
     let wasStoring = fetch.isStoring
     let step = fetch.step(answer, registry, now)
     run?.fetch = fetch
@@ -74,7 +81,7 @@ extension SyncStateMachine {
 
   private mutating func follow(_ step: ZoneFetch.Step, _ zone: ZoneID) {
     switch step {
-    case .task(let task): perform(task, for: .fetch(zone))
+    case .task(let task): perform(task, for: run?.fetch?.job ?? .fetch(zone))
     case .done(let end): endFetch(zone, end)
     }
   }
@@ -91,7 +98,12 @@ extension SyncStateMachine {
   }
 
   private mutating func endFetch(_ zone: ZoneID, _ end: ZoneFetch.End) {
+    if let fetch = run?.fetch, let category = fetch.bootstrap {
+      endBootstrap(Lane(zone: zone, category: category), fetch, end)
+      return
+    }
     let isSnapshot = run?.fetch?.isSnapshot == true
+    let stagers = run?.fetch?.stagers ?? []
     run?.fetch = nil
     func did(_ error: SyncFailure?) -> Event {
       .didFetchRecordZoneChanges(zone, error: error, isSnapshot: isSnapshot)
@@ -99,11 +111,13 @@ extension SyncStateMachine {
     switch end {
     case .complete:
       run?.fetched.insert(zone)
+      fetchedSinceStart.insert(zone)
       run?.uncovered.remove(zone)
       run?.missing.remove(zone)
       emit(did(nil))
     case .missing:
       run?.fetched.insert(zone)
+      fetchedSinceStart.insert(zone)
       run?.missing.insert(zone)
       if registry.isUnfetched(zone) { commit([StoredKeys.zone(zone, .unfetched): nil as String?]) }
       emit(did(nil))
@@ -118,6 +132,7 @@ extension SyncStateMachine {
       react(to: error, zone)
     case .storeFailed(let message):
       emit(did(.store(message)))
+      commit(needs(ofOwnBootstrap: stagers))
       storeFailed(message, zone)
     }
   }

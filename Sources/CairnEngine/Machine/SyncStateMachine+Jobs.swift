@@ -8,8 +8,7 @@ extension SyncStateMachine {
     guard run == nil else { return }
     let savesWait = registry.quota != nil && !request.isManual && waits.remaining(StoredKeys.quota, now) != nil
     var agenda: [Job] = hasRecovered ? [] : [.recover]
-    agenda += lanes(knownZones(request)).map { .applySealed($0) }
-    agenda += configuration.categories.indices.map { .gather($0) }
+    agenda.append(.survey)
     agenda.append(.goOnline)
     if configuration.expectedUser != nil && !hasIdentified { agenda.append(.identify) }
     if request.scope != .sendOnly || isFetchOverdue {
@@ -22,7 +21,9 @@ extension SyncStateMachine {
 
   /// After more than a day offline a fetch comes before a send (engine section 6).
   private var isFetchOverdue: Bool {
-    knownZones(SyncRequest()).contains { zone in
+    let wantsFetch = configuration.categories.contains { $0.fetchesBeforeSending }
+    return knownZones(SyncRequest()).contains { zone in
+      if wantsFetch && !fetchedSinceStart.contains(zone) { return true }
       guard let last = registry.lastFetch(zone) else { return true }
       return now.wall - last > 24 * 3_600_000
     }
@@ -50,9 +51,11 @@ extension SyncStateMachine {
     run?.zones = zones
     var jobs: [Job] = []
     if run?.isFetchOpen == true {
+      jobs += lanes(zones).filter { needsBootstrap($0) }.map { .bootstrap($0) }
       jobs += zonesToFetch(zones).map { .fetch($0) }
       jobs.append(.endFetch)
     }
+    jobs += adoptions()
     jobs += lanes(zones).map { .retryParked($0) }
     if request.scope != .fetchOnly { jobs += sendJobs(zones) }
     run?.next(jobs)
@@ -77,8 +80,14 @@ extension SyncStateMachine {
       pending.recover()
       var delta = pending.takeDelta()
       if registry.rows[StoredKeys.format] == nil { delta[StoredKeys.format] = StoredKeys.formatVersion }
-      perform(.recover(delta), for: job)
-    case .applySealed(let lane): perform(.applySealed(lane.zone, category: lane.category), for: job)
+      perform(.recover(delta.merging(stampDelta()) { $1 }), for: job)
+    case .survey: perform(.survey, for: job)
+    case .revalidate(let category): startRevalidation(category)
+    case .adopt(let category): startAdoption(category)
+    case .bootstrap(let lane): startBootstrap(lane)
+    case .applySealed(let lane):
+      guard isActing(lane) else { return }
+      perform(.applySealed(lane.zone, category: lane.category), for: job)
     case .gather(let category): perform(.gather(category: category), for: job)
     case .goOnline: checkWaits()
     case .identify: perform(.identify, for: job)
@@ -96,11 +105,11 @@ extension SyncStateMachine {
     case .fetch(let zone): startFetch(zone)
     case .settleUndecided(let lane): startSettling(lane)
     case .retryParked(let lane):
-      guard isUsable(lane.zone), isOpen(lane) else { return }
+      guard isUsable(lane.zone), isActing(lane) else { return }
       perform(.retryParked(lane.zone, category: lane.category, all: false), for: job)
     case .zoneChanges: startZoneChanges()
     case .probe(let lane), .outlook(let lane):
-      guard isOpen(lane) else { return }
+      guard isActing(lane) else { return }
       perform(.outlook(lane.zone, category: lane.category), for: job)
     case .send(let lane): startSend(lane)
     case .lose(let zone, let cause): startLoss(zone, cause)
@@ -135,6 +144,8 @@ extension SyncStateMachine {
   mutating func take(_ answer: EngineAnswer, of job: Job) {
     switch job {
     case .fetch(let zone): continueFetch(zone, answer)
+    case .bootstrap(let lane): continueFetch(lane.zone, answer)
+    case .survey: endSurvey(answer)
     case .send(let lane): continueSend(lane, answer)
     case .settleUndecided(let lane): endSettling(lane, answer)
     case .zoneChanges: endZoneChanges(answer)
@@ -195,8 +206,9 @@ extension Job {
     case .applySealed(let lane), .settleUndecided(let lane), .retryParked(let lane), .probe(let lane),
       .send(let lane), .outlook(let lane):
       lane.zone
+    case .bootstrap(let lane): lane.zone
     case .fetch(let zone), .lose(let zone, _), .refill(let zone), .answer(let zone, _, _), .abandon(let zone): zone
-    case .recover, .gather, .goOnline, .identify, .beginFetch, .databaseChanges, .planZones, .endFetch, .beginSend,
+    case .recover, .survey, .revalidate, .adopt, .gather, .goOnline, .identify, .beginFetch, .databaseChanges, .planZones, .endFetch, .beginSend,
       .zoneChanges, .endSend, .coverSends:
       nil
     }

@@ -3,7 +3,7 @@ import CairnRecords
 /// Sending: batches of one lane until it is empty; a batch with failures ends the cycle (engine section 6).
 extension SyncStateMachine {
   mutating func startSend(_ lane: Lane) {
-    guard let run, isUsable(lane.zone), isOpen(lane), !pending.waitsForDeletion(lane.zone) else { return }
+    guard let run, isUsable(lane.zone), isActing(lane), !pending.waitsForDeletion(lane.zone) else { return }
     if let wait = waits.remaining(StoredKeys.zone(lane.zone, .hold), now) {
       skip(lane.zone, .rateLimited(until: now.wall + wait))
       return
@@ -15,12 +15,16 @@ extension SyncStateMachine {
     }
     var limits = limits
     limits.entriesPerRequest = max(1, min(limits.entriesPerRequest, run.cap))
-    let request = BatchRequest(
+    var request = BatchRequest(
       limits: limits, now: now.wall, isManual: run.request.isManual, deletesOnly: run.savesWait,
       excluded: run.excluded[lane] ?? [:])
+    request.isCurrent = status(lane) == .current
+    request.hasFetched = fetchedSinceStart.contains(lane.zone)
+    let traits = configuration.categories[lane.category]
     let send = ZoneSend(
       zone: lane.zone, category: lane.category, request: request, settings: settings,
-      attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest, start: movableToken(lane.zone))
+      attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest, start: movableToken(lane.zone),
+      wantsSaved: traits.wantsSavedRecords)
     self.run?.send = send
     perform(send.firstTask, for: .send(lane))
   }

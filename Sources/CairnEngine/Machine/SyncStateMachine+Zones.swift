@@ -120,6 +120,14 @@ extension SyncStateMachine {
     let categories = openCategories(zone)
     guard !categories.isEmpty else { return }
     var delta = registry.clearedZone(zone)
+    for traits in categories.map({ configuration.categories[$0] }) {
+      // A bootstrap of the lost incarnation is worth nothing; what others put into the next one may be missed.
+      for attribute in [StoredKeys.Bootstrap.start, .token] {
+        let key = StoredKeys.bootstrap(zone, traits.name, attribute)
+        if registry.rows[key] != nil { delta[key] = .some(nil) }
+      }
+      if traits.bootstrap == .own { delta.merge(registry.raisedNeed(traits.name)) { $1 } }
+    }
     for category in categories where configuration.categories[category].asksAboutDeletedZones {
       delta[StoredKeys.question(zone, configuration.categories[category].name)] = cause.rawValue
     }
@@ -144,7 +152,8 @@ extension SyncStateMachine {
   /// Categories that do not ask make the zone again and fill it (engine section 12).
   mutating func startRefill(_ zone: ZoneID) {
     let answers = openCategories(zone).map { CategoryAnswer(category: $0, answer: .recreateAndReupload) }
-    pending.add([.saveZone(zone)])
+    // A category that is off sends nothing; its part of the zone is refilled when it is on again.
+    if answers.contains(where: { isActing(Lane(zone: zone, category: $0.category)) }) { pending.add([.saveZone(zone)]) }
     perform(.answerLoss(zone, answers, pending.takeDelta()), for: .refill(zone))
   }
 
@@ -189,5 +198,6 @@ extension SyncStateMachine {
 }
 
 extension Job {
+  var isAdoption: Bool { if case .adopt = self { true } else { false } }
   var isAbandon: Bool { if case .abandon = self { true } else { false } }
 }

@@ -26,6 +26,8 @@ public struct SyncStateMachine: Sendable {
   var effects: [Effect] = []
   var hasRecovered = false
   var hasIdentified = false
+  /// Zones fetched to their end since the start and the last reconnect.
+  var fetchedSinceStart: Set<ZoneID> = []
 
   var settings: SyncSettings { configuration.settings }
 
@@ -81,6 +83,7 @@ public struct SyncStateMachine: Sendable {
     case .reconnected:
       if registry.backoff?.isNetwork == true { commit([StoredKeys.backoff: nil as String?]) }
       waits.clear(StoredKeys.backoff)
+      fetchedSinceStart = []
       return effects
     }
     advance()
@@ -128,6 +131,8 @@ public struct SyncStateMachine: Sendable {
     run?.current = nil
     switch answer {
     case .storeFailed, .failed: break
+    case .survey(_, let rows): adopt(rows)
+    case .flag(false) where job.isAdoption: break
     default: adopt(run?.delta ?? [:])
     }
     run?.delta = [:]

@@ -8,15 +8,18 @@ public struct EngineConfiguration: Hashable, Sendable {
   public var settings: SyncSettings
   /// The user whose data this is; another one is refused before anything is sent or applied. Nil: not checked.
   public var expectedUser: String?
+  /// Names this installation without spaces, where the app can tell it from a copy or a restored backup. Nil: not checked.
+  public var device: String?
 
   public init(
     zones: [ZoneID]?, categories: [CategoryTraits], settings: SyncSettings = SyncSettings(),
-    expectedUser: String? = nil
+    expectedUser: String? = nil, device: String? = nil
   ) {
     self.zones = zones
     self.categories = categories
     self.settings = settings
     self.expectedUser = expectedUser
+    self.device = device
   }
 }
 
@@ -28,6 +31,10 @@ public struct CategoryTraits: Hashable, Sendable {
   public var asksAboutDeletedZones: Bool
   /// Zones in which it may have records; nil: any.
   public var zones: [ZoneID]?
+  public var bootstrap = BootstrapDemand.whereMissed
+  public var fetchesBeforeSending = false
+  public var wantsSavedRecords = false
+  public var asksToAdopt = false
 
   public init(
     name: String, delivery: CategoryDelivery, sweepsSnapshots: Bool = true, asksAboutDeletedZones: Bool = true,
@@ -97,6 +104,12 @@ public enum SyncFailure: Error, Hashable, Sendable {
   case store(String)
   /// The server knows this caller as somebody else (tables L10).
   case anotherUser(String)
+  /// Nobody is signed in; changes wait under no identity (engine section 11).
+  case noAccount
+  /// Who is signed in could not be found out: nothing is applied or sent (engine section 11).
+  case unresolvedAccount
+  /// The account changed, or another engine took over: what was under way is discarded (engine C11).
+  case replaced
   /// Sync was called from inside a callback (engine E3).
   case reentrantCall
   case cancelled

@@ -7,6 +7,7 @@ import CairnRecords
 /// 1. A token is stored in the transaction that applies or stages the records before it.
 /// 2. A category with something staged and not sealed stages everything that follows, until the last page seals it.
 /// 3. Nothing staged is applied before the zone was fetched to its end.
+/// 4. A bootstrap neither reads nor writes the engine's token; until it is complete, nothing of its category is sealed.
 struct ZoneFetch: Sendable {
   enum End: Sendable {
     case complete
@@ -33,6 +34,12 @@ struct ZoneFetch: Sendable {
   /// Indices of the categories that take part, ascending.
   let categories: [Int]
   let configuration: EngineConfiguration
+  /// Categories that only stage: off, or not yet activated (engine C9, C10).
+  var staging: Set<Int>
+  /// The category whose bootstrap this is; nil for the engine's own fetch.
+  let bootstrap: Int?
+  /// Categories that had to stage something in the page being stored.
+  private(set) var stagers: [Int] = []
   private(set) var isSnapshot = false
   /// What the page being stored holds.
   private(set) var storedParts: [PartOutline] = []
@@ -50,8 +57,17 @@ struct ZoneFetch: Sendable {
   private var sweptCategory: Int?
   private var isLastPage = false
   private var feedEnded = false
+  private var restarts = 0
 
-  init(zone: ZoneID, categories: [Int], configuration: EngineConfiguration, isResync: Bool) {
+  /// How often a fetch begins anew because its token was refused, before that counts as a failure.
+  private static let mostRestarts = 3
+
+  init(
+    zone: ZoneID, categories: [Int], configuration: EngineConfiguration, isResync: Bool, staging: Set<Int> = [],
+    bootstrap: Int? = nil
+  ) {
+    self.staging = staging
+    self.bootstrap = bootstrap
     self.zone = zone
     self.categories = categories
     self.configuration = configuration
@@ -60,15 +76,26 @@ struct ZoneFetch: Sendable {
 
   var firstTask: EngineTask { .inspectStaging(zone) }
 
+  var job: Job { bootstrap.map { .bootstrap(Lane(zone: zone, category: $0)) } ?? .fetch(zone) }
+
+  private var bootstrapName: String? { bootstrap.map { configuration.categories[$0].name } }
+
+  /// Where this fetch keeps its position.
+  private var tokenKey: String {
+    bootstrapName.map { StoredKeys.bootstrap(zone, $0, .token) } ?? StoredKeys.zone(zone, .token)
+  }
+
   mutating func step(_ answer: EngineAnswer, _ registry: ZoneRegistry, _ now: Moment) -> Step {
     if case .storeFailed(let message) = answer { return .done(.storeFailed(message)) }
     switch (stage, answer) {
-    case (.inspecting, .flags(let flags)):
+    case (.inspecting, .staging(let flags, _)):
       unsealed = Set(categories.filter { $0 < flags.count && flags[$0] })
-      return begin(registry)
+      return bootstrap == nil ? begin(registry) : beginBootstrap(registry)
     case (.beginningSnapshot, .done): return request()
     case (.requesting, .page(let page)): return store(page, registry, now)
     case (.requesting, .failed(let error)): return react(to: error, registry, now)
+    case (.checkingExistence, .flag(false)) where bootstrap != nil && !registry.isConfirmed(zone):
+      return endSweep(registry, now)
     case (.checkingExistence, .flag(let exists)):
       return .done(
         exists ? .failed(CloudError(.internalError, "the zone exists, but its changes are not found")) : .gone)
@@ -91,14 +118,30 @@ struct ZoneFetch: Sendable {
     let isCutOff = registry.isInSnapshot(zone)
     isSnapshot = isCutOff || isResync || (token == nil && registry.isConfirmed(zone))
     let continues = isCutOff && token != nil && !isResync
-    return isSnapshot && !continues ? beginSnapshot() : request()
+    return isSnapshot && !continues ? beginSnapshot(registry) : request()
   }
 
-  private mutating func beginSnapshot() -> Step {
+  /// Goes on from its own token, which is younger than its beginning; else from nil.
+  private mutating func beginBootstrap(_ registry: ZoneRegistry) -> Step {
+    guard let name = bootstrapName, registry.bootstrapStart(zone, name) != nil,
+      let stored = registry.bootstrapToken(zone, name)
+    else { return beginSnapshot(registry) }
+    isSnapshot = true
+    token = stored
+    return request()
+  }
+
+  private mutating func beginSnapshot(_ registry: ZoneRegistry) -> Step {
     isSnapshot = true
     isResync = false
     token = nil
     stage = .beginningSnapshot
+    if let name = bootstrapName {
+      let delta: StateDelta = [
+        tokenKey: nil as String?, StoredKeys.bootstrap(zone, name, .start): String(registry.epoch(name)),
+      ]
+      return .task(.beginSnapshot(zone, categories: categories, delta))
+    }
     let delta: StateDelta = [
       StoredKeys.zone(zone, .token): nil as String?, StoredKeys.zone(zone, .snapshot): "1",
     ]
@@ -118,10 +161,10 @@ struct ZoneFetch: Sendable {
     feedEnded = !page.moreComing
     toSweep = feedEnded && isSnapshot ? categories.filter { configuration.categories[$0].sweepsSnapshots } : []
     isLastPage = feedEnded && toSweep.isEmpty
-    let plan = plan(for: page.parts)
+    let plan = plan(for: page.parts, registry)
     note(page)
     var delta: StateDelta = [:]
-    set(.token, page.token.rawValue, in: &delta, registry)
+    if registry.rows[tokenKey] != page.token.rawValue { delta[tokenKey] = page.token.rawValue }
     set(.confirmed, "1", in: &delta, registry)
     if isLastPage { addEnd(to: &delta, registry, now) }
     stage = .storing
@@ -131,11 +174,16 @@ struct ZoneFetch: Sendable {
 
   /// C3, C5 and tables M1: at once where nothing before it waits and either the set ends here or the result does not
   /// depend on where it is cut; else staged until the seal.
-  private mutating func plan(for parts: [PartOutline]) -> PagePlan {
+  ///
+  /// A category that is off or not activated stages everything. So does one whose bootstrap is under way: its pages are no
+  /// whole set, and the end of the engine's fetch must not seal them.
+  private mutating func plan(for parts: [PartOutline], _ registry: ZoneRegistry) -> PagePlan {
     var plan = PagePlan()
+    let booting = bootstrap == nil ? categories.filter { isBooting($0, registry) } : []
     for part in parts {
       let isUncuttable = configuration.categories[part.category].delivery == .sealedSet || part.deletions > 0
-      if !unsealed.contains(part.category) && (isLastPage || !isUncuttable) {
+      let onlyStages = bootstrap != nil || staging.contains(part.category) || booting.contains(part.category)
+      if !onlyStages && !unsealed.contains(part.category) && (isLastPage || !isUncuttable) {
         plan.apply.append(part.category)
       } else {
         plan.stage.append(part.category)
@@ -143,11 +191,18 @@ struct ZoneFetch: Sendable {
       }
     }
     if isLastPage {
-      plan.seal = unsealed.sorted()
-      toApply = plan.seal
+      plan.seal = unsealed.subtracting(booting).sorted()
+      if bootstrap != nil { plan.seal = categories }
+      toApply = plan.seal.filter { !staging.contains($0) }
       unsealed = []
+      plan.bootstrapped = bootstrap
     }
+    stagers = plan.stage
     return plan
+  }
+
+  private func isBooting(_ category: Int, _ registry: ZoneRegistry) -> Bool {
+    registry.bootstrapStart(zone, configuration.categories[category].name) != nil
   }
 
   private mutating func note(_ page: PageOutline) {
@@ -156,6 +211,13 @@ struct ZoneFetch: Sendable {
   }
 
   private func addEnd(to delta: inout StateDelta, _ registry: ZoneRegistry, _ now: Moment) {
+    if let name = bootstrapName {
+      let start = registry.bootstrapStart(zone, name) ?? registry.epoch(name)
+      for attribute in StoredKeys.Bootstrap.allCases {
+        delta[StoredKeys.bootstrap(zone, name, attribute)] = .some(attribute == .done ? String(start) : nil)
+      }
+      return
+    }
     set(.snapshot, nil, in: &delta, registry)
     set(.unfetched, nil, in: &delta, registry)
     // An hour is fine enough for what it is used for, and saves a write in every idle sync.
@@ -186,17 +248,21 @@ struct ZoneFetch: Sendable {
 
   private mutating func react(to error: CloudError, _ registry: ZoneRegistry, _ now: Moment) -> Step {
     if error.code == .zoneNotFound {
-      guard registry.isConfirmed(zone) else { return .done(.missing) }
+      guard bootstrap != nil || registry.isConfirmed(zone) else { return .done(.missing) }
       stage = .checkingExistence
       return .task(.zoneExists(zone))
     }
-    guard token != nil, ErrorReactions.tokenIsBad(error) else { return .done(.failed(error)) }
+    guard token != nil, ErrorReactions.tokenIsBad(error), restarts < Self.mostRestarts else {
+      return .done(.failed(error))
+    }
+    restarts += 1
+    if bootstrap != nil { return beginSnapshot(registry) }
     let settings = configuration.settings
     let last = registry.lastFetch(zone)
     if let cause = ErrorReactions.lostHistory(error, lastFetch: last, now: now.wall, settings: settings) {
       return .done(.historyLost(cause))
     }
-    return beginSnapshot()
+    return beginSnapshot(registry)
   }
 
   // MARK: The sweep of a snapshot
@@ -226,7 +292,7 @@ struct ZoneFetch: Sendable {
   private mutating func storeSweep(records: Int, deletions: Int, _ registry: ZoneRegistry, _ now: Moment) -> Step {
     isLastPage = sweepIsLast
     let parts = sweptPart(records: records, deletions: deletions)
-    let plan = plan(for: parts)
+    let plan = plan(for: parts, registry)
     (storedParts, storedUnclaimed) = (parts, 0)
     var delta: StateDelta = [:]
     if isLastPage { addEnd(to: &delta, registry, now) }
@@ -242,7 +308,7 @@ struct ZoneFetch: Sendable {
   /// Nothing was left to look up: what is staged is complete all the same.
   private mutating func endSweep(_ registry: ZoneRegistry, _ now: Moment) -> Step {
     isLastPage = true
-    let plan = plan(for: [])
+    let plan = plan(for: [], registry)
     (storedParts, storedUnclaimed) = ([], 0)
     var delta: StateDelta = [:]
     addEnd(to: &delta, registry, now)

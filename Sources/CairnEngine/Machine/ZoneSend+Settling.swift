@@ -7,6 +7,7 @@ extension ZoneSend {
     var decided: [OutgoingEntry] = []
     var decidedResults: [EntryResult] = []
     var undecided: [OutgoingEntry] = []
+    var stored: [Record] = []
     for (index, entry) in entries.enumerated() {
       let result = limited(results[index] ?? .postponed(.unsent, retryAt: nil), entry, registry, now, &delta)
       let isPostponed = if case .postponed = result { true } else { false }
@@ -18,6 +19,7 @@ extension ZoneSend {
       }
       decided.append(entry)
       decidedResults.append(result)
+      if let record = returned[index] { stored.append(record) }
       count(result, entry)
     }
     if !undecided.isEmpty { report.undecided = OutgoingBatch(zone: zone, entries: undecided) }
@@ -28,7 +30,9 @@ extension ZoneSend {
     if let reached, reached != start { delta[StoredKeys.zone(zone, .token)] = reached.rawValue }
     if decided.isEmpty && delta.isEmpty { return .done(report) }
     stage = .settling
-    return .task(.settle(category: category, OutgoingBatch(zone: zone, entries: decided), decidedResults, delta))
+    var batch = OutgoingBatch(zone: zone, entries: decided)
+    batch.returned = stored
+    return .task(.settle(category: category, batch, decidedResults, delta))
   }
 
   /// Bounds what would be tried for ever: five attempts in a row, then backoff; an internal error five times, then

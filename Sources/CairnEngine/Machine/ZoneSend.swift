@@ -53,15 +53,22 @@ struct ZoneSend: Sendable {
   var entries: [OutgoingEntry] = []
   var results: [EntryResult?] = []
   var isUndecided: [Bool] = []
+  /// The records of saved entries as the server returned them, by index; only where the category wants them.
+  private(set) var returned: [Int: Record] = [:]
+  private let wantsSaved: Bool
   private var ranges: [Range<Int>] = []
-  private var sending: Range<Int> = 0..<0
+  /// The range whose request is out, and those of its entries that are in the request.
+  private var range: Range<Int> = 0..<0
+  private var sending: [Int] = []
+  private var indices: [String: Int] = [:]
   private var lookups: [Int] = []
   private var lookingUp: [Int] = []
 
   init(
     zone: ZoneID, category: Int, request: BatchRequest, settings: SyncSettings, attempts: [String: Int], cap: Int,
-    start: ChangeToken? = nil
+    start: ChangeToken? = nil, wantsSaved: Bool = false
   ) {
+    self.wantsSaved = wantsSaved
     self.zone = zone
     self.category = category
     self.request = request
@@ -112,27 +119,75 @@ struct ZoneSend: Sendable {
     isUndecided = Array(repeating: false, count: entries.count)
     report.hadBatch = !entries.isEmpty
     guard report.hadBatch else { return .done(report) }
+    if entries.contains(where: { !$0.needs.isEmpty }) {
+      indices = Dictionary(entries.indices.map { (entries[$0].operation.record.id.name, $0) }) { first, _ in first }
+    }
+    refuseTooLarge()
     ranges = cut()
     return sendNext(registry, now)
   }
 
-  /// Ranges within the cap, last first.
+  /// A record over the server's limit fails here; the rest goes (engine section 6).
+  private mutating func refuseTooLarge() {
+    for (index, entry) in entries.enumerated() where !entry.operation.kind.isDelete {
+      let size = RecordSize.least(entry.operation.record)
+      guard size > request.limits.bytesPerRecord else { continue }
+      let text = "the record has \(size) bytes, the server takes \(request.limits.bytesPerRecord)"
+      results[index] = .handedOver(.tooLarge, CloudError(.limitExceeded, text))
+    }
+  }
+
+  /// Ranges within the caps of count and bytes, last first. A single record makes a range whatever its size.
   private func cut() -> [Range<Int>] {
-    stride(from: 0, to: entries.count, by: max(1, cap))
-      .map { $0..<min($0 + max(1, cap), entries.count) }
-      .reversed()
+    var ranges: [Range<Int>] = []
+    var start = 0
+    var bytes = 0
+    for (index, entry) in entries.enumerated() {
+      let size = RecordSize.encoded(entry.operation)
+      if index > start, index - start >= max(1, cap) || bytes + size > request.limits.bytesPerRequest {
+        ranges.append(start..<index)
+        (start, bytes) = (index, 0)
+      }
+      bytes += size
+    }
+    ranges.append(start..<entries.count)
+    return ranges.reversed()
   }
 
   private mutating func sendNext(_ registry: ZoneRegistry, _ now: Moment) -> Step {
-    guard let range = ranges.popLast() else { return lookUpNext(registry, now) }
-    sending = range
-    stage = .sending
-    return .task(.modify(zone, entries[range].map(\.operation), atomic: settings.atomicByZone))
+    while let next = ranges.popLast() {
+      range = next
+      holdDependents()
+      sending = range.filter { results[$0] == nil }
+      guard !sending.isEmpty else { continue }
+      stage = .sending
+      return .task(.modify(zone, sending.map { entries[$0].operation }, atomic: settings.atomicByZone))
+    }
+    return lookUpNext(registry, now)
+  }
+
+  /// An entry goes only when what it needs is stored or travels in the same request (engine section 6, E6).
+  private mutating func holdDependents() {
+    for index in range where results[index] == nil {
+      for name in entries[index].needs {
+        if let reason = obstacle(name) { results[index] = .postponed(reason, retryAt: nil) }
+      }
+    }
+  }
+
+  /// Why an entry that needs the named record cannot go now.
+  private func obstacle(_ name: String) -> PendingReason? {
+    guard let index = indices[name] else { return request.excluded[name] == nil ? nil : .missingParent }
+    switch results[index] {
+    case nil: return range.contains(index) && !lookups.contains(index) ? nil : .unsent
+    case .saved: return nil
+    case .conflict, .unknownItem, .postponed(.unsent, nil): return .unsent
+    case .deleted, .postponed, .handedOver: return .missingParent
+    }
   }
 
   private mutating func read(_ outcomes: [OperationOutcome]) {
-    for index in sending {
-      let offset = index - sending.lowerBound
+    for (offset, index) in sending.enumerated() {
       guard offset < outcomes.count else {
         take(CloudError(.undecodableAnswer, "the answer has fewer entries than the request"), index)
         continue
@@ -141,6 +196,7 @@ struct ZoneSend: Sendable {
       case .saved(let record):
         if let tag = record.changeTag {
           results[index] = .saved(tag)
+          if wantsSaved { returned[index] = record }
         } else {
           take(CloudError(.undecodableAnswer, "a saved record came without change tag"), index)
         }
@@ -185,10 +241,10 @@ struct ZoneSend: Sendable {
 
   private mutating func failed(_ error: CloudError, _ registry: ZoneRegistry, _ now: Moment) -> Step {
     if ErrorReactions.asksForSmallerRequest(error) && sending.count > 1 {
-      let middle = sending.lowerBound + sending.count / 2
+      let middle = sending[sending.count / 2]
       if error.code == .limitExceeded { cap = max(1, sending.count / 2) }
-      ranges.append(middle..<sending.upperBound)
-      ranges.append(sending.lowerBound..<middle)
+      ranges.append(middle..<range.upperBound)
+      ranges.append(range.lowerBound..<middle)
       return sendNext(registry, now)
     }
     switch ErrorReactions.request(error) {

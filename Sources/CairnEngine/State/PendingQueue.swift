@@ -23,7 +23,7 @@ public struct Blocked: Hashable, Sendable {
   var endsWithNewRevision: Bool {
     switch reason {
     case .rejected, .tooLarge, .permission, .missingParent, .nullKey, .schema: true
-    case .unsent, .offline, .throttled, .quota, .signedOut, .zoneGone, .internal: false
+    case .unsent, .offline, .throttled, .quota, .signedOut, .zoneGone, .internal, .gated, .disabled, .unavailable: false
     }
   }
 }

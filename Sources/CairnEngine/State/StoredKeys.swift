@@ -12,6 +12,35 @@ enum StoredKeys {
   static let lastSync = "db/lastSync"
   static let zonePrefix = "z/"
   static let queuePrefix = "q/"
+  /// Which categories the last session served, by which library, on which device.
+  static let stamp = "stamp"
+  /// Keys that belong to no identity begin with this.
+  static let sharedPrefix = "/"
+
+  /// How many needs of a category were raised; shared by all identities (engine C10).
+  static func epoch(_ category: String) -> String { sharedPrefix + "epoch/" + category }
+
+  /// The category was off when last seen, under the library of the value (engine C9).
+  static func off(_ category: String) -> String { "off/" + category }
+
+  /// Changes made without an identity are to be asked about.
+  static func adopt(_ category: String) -> String { "adopt/" + category }
+
+  /// Attributes of a category's bootstrap of a zone.
+  enum Bootstrap: String, CaseIterable {
+    /// The epoch at which the last finished one began.
+    case done
+    /// The epoch at which the one under way began.
+    case start
+    /// Its position in the feed.
+    case token
+    /// The engine's token passed by this category's records before it came.
+    case missed
+  }
+
+  static func bootstrap(_ zone: ZoneID, _ category: String, _ attribute: Bootstrap) -> String {
+    "b/" + path(zone) + "/" + category + "/" + attribute.rawValue
+  }
 
   /// Attributes of a zone.
   enum Zone: String, CaseIterable {

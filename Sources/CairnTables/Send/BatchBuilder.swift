@@ -77,10 +77,10 @@ struct BatchBuilder {
     switch record.reason {
     case nil, .unsent, .offline: request.isManual || (record.retryAt ?? 0) <= request.now
     case .throttled: (record.retryAt ?? 0) <= request.now
-    case .quota, .internal: request.isManual || (record.retryAt ?? 0) <= request.now
+    case .quota, .internal, .unavailable: request.isManual || (record.retryAt ?? 0) <= request.now
     case .rejected, .tooLarge, .permission, .missingParent: request.isManual
     case .signedOut: true
-    case .zoneGone, .nullKey, .schema: false
+    case .zoneGone, .nullKey, .schema, .gated, .disabled: false
     }
   }
 

@@ -55,7 +55,7 @@ extension PendingReason {
   var endsWithRevision: Bool {
     switch self {
     case .rejected, .tooLarge, .permission, .missingParent, .nullKey, .unsent: true
-    case .offline, .throttled, .quota, .signedOut, .zoneGone, .schema, .internal: false
+    case .offline, .throttled, .quota, .signedOut, .zoneGone, .schema, .internal, .gated, .disabled, .unavailable: false
     }
   }
 }
