@@ -87,7 +87,7 @@ let package = Package(
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
     tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
-    tests("CairnEngineTests", ["CairnEngine", "CairnTesting"]),
+    tests("CairnEngineTests", ["CairnEngine", "CairnRecords", "CairnSQLite", "CairnTesting"]),
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
     tests("CairnServerTests", ["CairnServer", "CairnClient", "CairnTesting", "ProcessSupport"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),

@@ -164,7 +164,8 @@ extension EngineTask {
   /// The engine's rows that are committed with the task.
   var delta: StateDelta {
     switch self {
-    case .adopt(_, _, let delta), .recover(let delta), .revalidate(_, _, let delta), .beginSnapshot(_, _, let delta), .storePage(_, _, let delta),
+    case .adopt(_, _, let delta), .recover(let delta), .revalidate(_, _, let delta), .beginSnapshot(_, _, let delta),
+      .storePage(_, _, let delta),
       .settle(_, _, _, let delta), .loseZone(_, _, let delta), .answerLoss(_, _, let delta),
       .abandonChanges(_, let delta):
       delta

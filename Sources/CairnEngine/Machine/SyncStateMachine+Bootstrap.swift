@@ -72,7 +72,8 @@ extension SyncStateMachine {
   /// A category may be switched while a call runs: each fetch of a zone looks again.
   mutating func noteEnabled(_ enabled: [Bool], _ fetch: inout ZoneFetch) {
     note(enabled)
-    fetch.staging = stagingOnly(fetch.zone)
+    // A complete bootstrap activates: what it has sealed may be applied.
+    fetch.staging = fetch.bootstrap == nil ? stagingOnly(fetch.zone) : run?.disabled ?? []
   }
 
   private func isBackOn(_ category: Int) -> Bool {

@@ -208,7 +208,8 @@ extension Job {
       lane.zone
     case .bootstrap(let lane): lane.zone
     case .fetch(let zone), .lose(let zone, _), .refill(let zone), .answer(let zone, _, _), .abandon(let zone): zone
-    case .recover, .survey, .revalidate, .adopt, .gather, .goOnline, .identify, .beginFetch, .databaseChanges, .planZones, .endFetch, .beginSend,
+    case .recover, .survey, .revalidate, .adopt, .gather, .goOnline, .identify, .beginFetch, .databaseChanges,
+      .planZones, .endFetch, .beginSend,
       .zoneChanges, .endSend, .coverSends:
       nil
     }

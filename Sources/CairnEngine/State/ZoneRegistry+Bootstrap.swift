@@ -55,7 +55,9 @@ struct SessionStamp: Hashable {
   }
 
   init?(_ text: String?) {
-    guard let words = text?.split(separator: " ", omittingEmptySubsequences: false), words.count >= 2 else { return nil }
+    guard let words = text?.split(separator: " ", omittingEmptySubsequences: false), words.count >= 2 else {
+      return nil
+    }
     library = String(words[0])
     device = String(words[1])
     categories = words.dropFirst(2).map(String.init)
