@@ -15,7 +15,8 @@ struct OpenEvents {
     case .didFetchRecordZoneChanges: zone = nil
     case .didFetchChanges: isFetching = false
     case .didSendChanges: isSending = false
-    case .fetchedDatabaseChanges, .fetchedRecordZoneChanges, .sentDatabaseChanges, .sentRecordZoneChanges, .paused,
+    case .accountChange, .fetchedDatabaseChanges, .fetchedRecordZoneChanges, .sentDatabaseChanges,
+      .sentRecordZoneChanges, .paused,
       .resumed, .decisionNeeded, .diagnostic:
       break
     }

@@ -22,10 +22,26 @@ public final class SyncEngine: Sendable {
     settings: SyncSettings = SyncSettings(), automaticallySync: Bool = true, time: any TimeSource,
     randomness: any Randomness, makeSession: @escaping MakeSession
   ) {
-    let worker = Worker(
-      settings: settings, isAutomatic: automaticallySync, time: time, randomness: randomness, makeSession: makeSession)
-    self.worker = worker
-    thread = EngineThread(name: "cairn.engine") { worker.idle() }
+    worker = Worker(
+      settings: settings, isAutomatic: automaticallySync, time: time, randomness: randomness,
+      source: .session(makeSession))
+    thread = EngineThread(name: "cairn.engine") { [worker] in worker.idle() }
+  }
+
+  /// Makes what keeps a session per identity. Runs once, on the engine's thread.
+  public typealias MakeAccountSession = @Sendable () throws -> AccountSession
+
+  /// An engine whose user may change. It is dormant until ``noteAccount(_:)`` has told it who is signed in.
+  ///
+  /// - Parameter generation: the one that the account session and its sessions are made with.
+  public init(
+    settings: SyncSettings = SyncSettings(), automaticallySync: Bool = true, time: any TimeSource,
+    randomness: any Randomness, generation: EngineGeneration, makeAccountSession: @escaping MakeAccountSession
+  ) {
+    worker = Worker(
+      settings: settings, isAutomatic: automaticallySync, time: time, randomness: randomness,
+      source: .account(makeAccountSession, generation))
+    thread = EngineThread(name: "cairn.engine") { [worker] in worker.idle() }
   }
 
   deinit { thread.close() }
@@ -93,6 +109,14 @@ public final class SyncEngine: Sendable {
     _ = thread.add { [worker] in worker.reconnect() }
   }
 
+  /// Somebody else is signed in, or nobody, or it is not known who (engine section 11). What is under way for the
+  /// identity of before is discarded at once; later calls are for the new one. Of several changes in a row the last wins.
+  public func noteAccount(_ identity: Identity) {
+    guard worker.expect(identity) else { return }
+    _ = thread.add { [worker] in worker.resolveAccount() }
+    scheduleSync()
+  }
+
   /// Syncs soon, without waiting for it; legal inside callbacks.
   public func scheduleSync() {
     worker.schedule { scheduler, now in scheduler.noteReconnect(now) }
@@ -132,21 +156,35 @@ extension SyncEngine {
       var session: SyncSession?
     }
 
+    enum Source: Sendable {
+      case session(MakeSession)
+      case account(MakeAccountSession, EngineGeneration)
+    }
+
+    /// Used on the engine's thread only.
+    private struct HeldAccount: @unchecked Sendable {
+      // See above: never touched elsewhere.
+      var account: AccountSession?
+    }
+
     private let held = Mutex(Held())
+    private let heldAccount = Mutex(HeldAccount())
+    /// Who is signed in, as told last.
+    private let expected = Mutex<Identity?>(nil)
     private let scheduler: Mutex<Scheduler>
     private let isAutomatic: Bool
     private let time: any TimeSource
     private let randomness: any Randomness
-    private let makeSession: MakeSession
+    private let source: Source
 
     init(
       settings: SyncSettings, isAutomatic: Bool, time: any TimeSource, randomness: any Randomness,
-      makeSession: @escaping MakeSession
+      source: Source
     ) {
       self.isAutomatic = isAutomatic
       self.time = time
       self.randomness = randomness
-      self.makeSession = makeSession
+      self.source = source
       let now = Moment(wall: time.wallClock, uptime: time.uptime, random: randomness.next())
       scheduler = Mutex(Scheduler(settings: settings, now: now))
     }
@@ -162,10 +200,48 @@ extension SyncEngine {
 
     /// The session; made at its first use. On the engine's thread.
     func session() throws -> SyncSession {
-      if let session = held.withLock({ $0 }).session { return session }
-      let session = try makeSession()
+      if let session = held.withLock({ $0 }).session, !session.isReplaced { return session }
+      let session: SyncSession
+      switch source {
+      case .session(let make): session = try make()
+      case .account:
+        resolveAccount()
+        session = try account().current()
+      }
       held.withLock { [box = Held(session: session)] in $0 = box }
       return session
+    }
+
+    /// Notes an identity and ends the work of the one before. False when it is the same. From any thread.
+    func expect(_ identity: Identity) -> Bool {
+      guard case .account(_, let generation) = source else { return false }
+      let isNew = expected.withLock { expected in
+        defer { expected = identity }
+        return expected != identity
+      }
+      guard isNew else { return false }
+      generation.raise()
+      cancel()
+      return true
+    }
+
+    /// Tells the account session who was noted last. On the engine's thread; what fails is tried again by the next call.
+    func resolveAccount() {
+      guard let identity = expected.withLock({ $0 }) else { return }
+      SyncEngine.$isInCallback.withValue(true) {
+        do { try account().resolve(identity) } catch {
+          let observer = heldAccount.withLock { $0 }.account?.observer
+          observer?.handle(.diagnostic(.store("\(error)"), nil))
+        }
+      }
+    }
+
+    private func account() throws -> AccountSession {
+      if let account = heldAccount.withLock({ $0 }).account { return account }
+      guard case .account(let make, _) = source else { throw SyncFailure.noAccount }
+      let account = try make()
+      heldAccount.withLock { [box = HeldAccount(account: account)] in $0 = box }
+      return account
     }
 
     /// Syncs, and plans what follows. On the engine's thread.

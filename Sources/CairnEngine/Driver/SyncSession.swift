@@ -232,6 +232,7 @@ public final class SyncSession {
     var rows: StateDelta = [:]
     for (key, value) in delta {
       if key.hasPrefix(StoredKeys.sharedPrefix) {
+        // The only shared rows that a session writes are epochs.
         rows[Self.sharedKey(key)] = .some(try Self.raised(key, value, in: store))
       } else {
         rows[prefix + key] = .some(value)

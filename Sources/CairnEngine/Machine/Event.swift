@@ -2,6 +2,8 @@ import CairnRecords
 
 /// What the engine tells an observer, in the order of engine O1–O9. Records themselves go to the categories.
 public enum Event: Hashable, Sendable {
+  /// Comes before every event of the new identity and after every one of the old (engine O7).
+  case accountChange(AccountChange)
   case willFetchChanges(isManual: Bool)
   case fetchedDatabaseChanges(modifications: [ZoneID], deletions: [ZoneID])
   case willFetchRecordZoneChanges(ZoneID)

@@ -17,6 +17,9 @@ enum StoredKeys {
   /// Keys that belong to no identity begin with this.
   static let sharedPrefix = "/"
 
+  /// Who was signed in last; empty: nobody.
+  static let identity = sharedPrefix + "identity"
+
   /// How many needs of a category were raised; shared by all identities (engine C10).
   static func epoch(_ category: String) -> String { sharedPrefix + "epoch/" + category }
 

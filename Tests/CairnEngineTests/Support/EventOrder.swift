@@ -35,6 +35,8 @@ enum EventOrder {
       case .didSendChanges:
         if !isSending { faults.append("send ends that had not begun") }
         isSending = false
+      case .accountChange:
+        if isFetching || isSending { faults.append("the account changes inside a call") }
       case .sentRecordZoneChanges, .sentDatabaseChanges, .paused, .resumed, .decisionNeeded, .diagnostic: break
       }
     }
