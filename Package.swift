@@ -55,6 +55,8 @@ let package = Package(
     // L3
     library("CairnTables", ["CairnSQLite", "CairnRecords", "CairnWire", "CairnEngine"]),
 
+    library("CairnAccounts", ["CairnSQLite", "CairnRecords", "CairnWire", "CairnEngine"]),
+
     // L4
     library(
       "CairnClient",

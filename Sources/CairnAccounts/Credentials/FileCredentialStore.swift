@@ -1,0 +1,131 @@
+import Foundation
+
+/// Encrypts what a ``FileCredentialStore`` keeps. Cairn brings none: an app that has a key wraps its own library.
+public protocol FileEncryption: Sendable {
+  func seal(_ plain: Data) throws -> Data
+  func open(_ sealed: Data) throws -> Data
+}
+
+/// Keeps credentials in files of mode 0600 in a directory of mode 0700, each replaced by rename.
+///
+/// Without ``FileEncryption`` secrets lie there in clear text, for their owner only: as good as the account of the
+/// operating system, no better.
+public struct FileCredentialStore: CredentialStore {
+  private struct Contents: Codable {
+    var userName: String?
+    var secret: Data
+    var revision: String?
+  }
+
+  public let directory: String
+  private let encryption: (any FileEncryption)?
+
+  /// Makes the directory where it is missing, and takes everybody else's rights to it.
+  public init(directory: URL, encryption: (any FileEncryption)? = nil) throws(CredentialStoreError) {
+    self.directory = directory.path
+    self.encryption = encryption
+    do {
+      try FileManager.default.createDirectory(
+        atPath: directory.path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: directory.path)
+    } catch {
+      throw CredentialStoreError("the folder \(directory.path) can't be made private")
+    }
+  }
+
+  public func credential(for key: CredentialKey) throws(CredentialStoreError) -> CredentialLookup {
+    let path = path(key)
+    guard FileManager.default.fileExists(atPath: path) else { return .absent }
+    do {
+      var data = try Data(contentsOf: URL(fileURLWithPath: path))
+      if let encryption { data = try encryption.open(data) }
+      let contents = try JSONDecoder().decode(Contents.self, from: data)
+      return .found(Credential(userName: contents.userName, secret: contents.secret, revision: contents.revision))
+    } catch CocoaError.fileReadNoSuchFile {
+      return .absent
+    } catch {
+      // Unreadable is not absent: nothing is concluded from it (accounts.md A13).
+      return .unavailable
+    }
+  }
+
+  public func replace(
+    _ credential: Credential, for key: CredentialKey
+  ) throws(CredentialStoreError) -> CredentialWrite {
+    let contents = Contents(
+      userName: credential.userName, secret: credential.secret, revision: credential.revision)
+    do {
+      var data = try JSONEncoder().encode(contents)
+      if let encryption { data = try encryption.seal(data) }
+      try PrivateFile.replace(path(key), with: data)
+      return .done
+    } catch {
+      throw CredentialStoreError("a file in \(directory) can't be written")
+    }
+  }
+
+  public func delete(_ key: CredentialKey) throws(CredentialStoreError) -> CredentialWrite {
+    guard unlink(path(key)) == 0 || errno == ENOENT else {
+      throw CredentialStoreError("a file in \(directory) can't be removed")
+    }
+    PrivateFile.syncDirectory(directory)
+    return .done
+  }
+
+  private func path(_ key: CredentialKey) -> String {
+    switch key {
+    case .account(let scope, let id): "\(directory)/\(PrivateFile.safe(scope.rawValue))~\(id)"
+    case .legacy(let id): "\(directory)/legacy~\(id)"
+    }
+  }
+}
+
+/// Files that only their owner may read, replaced by rename.
+enum PrivateFile {
+  struct Failure: Error {}
+
+  /// Writes a new file with mode 0600 beside the old one and puts it in its place; readers see the old or the new.
+  static func replace(_ path: String, with data: Data) throws {
+    let temporary = "\(path).\(getpid()).new"
+    unlink(temporary)
+    let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw Failure() }
+    let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
+    do {
+      try handle.write(contentsOf: data)
+      try handle.synchronize()
+    } catch {
+      unlink(temporary)
+      throw error
+    }
+    guard rename(temporary, path) == 0 else {
+      unlink(temporary)
+      throw Failure()
+    }
+    syncDirectory((path as NSString).deletingLastPathComponent)
+  }
+
+  /// Makes a rename or removal durable.
+  static func syncDirectory(_ path: String) {
+    let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard directory >= 0 else { return }
+    fsync(directory)
+    close(directory)
+  }
+
+  /// The text with everything but letters, digits, `-` and `_` as `%XX`: fit for a file name, and one to one.
+  static func safe(_ text: String) -> String {
+    var result = ""
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        let hex = String(byte, radix: 16, uppercase: true)
+        result += "%" + (hex.count == 1 ? "0" : "") + hex
+      }
+    }
+    return result
+  }
+}

@@ -1,0 +1,19 @@
+import CairnRecords
+import CairnWire
+
+/// The total order of values that decides between equal stamps: alike on every device, without meaning beyond that.
+enum ValueKey {
+  static func bytes(_ value: FieldValue?) -> [UInt8] {
+    switch value {
+    case nil: return []
+    case .string(let text)?: return [1] + Array(text.utf8)
+    case let value?:
+      var writer = JSONWriter(capacity: 64)
+      writer.field(value, .client)
+      return [2] + writer.bytes
+    }
+  }
+
+  static func precedes(_ a: FieldValue?, _ b: FieldValue?) -> Bool { bytes(a).lexicographicallyPrecedes(bytes(b)) }
+  static func same(_ a: FieldValue?, _ b: FieldValue?) -> Bool { bytes(a) == bytes(b) }
+}
