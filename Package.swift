@@ -80,7 +80,8 @@ let package = Package(
     .executableTarget(
       name: "CairnCLI",
       dependencies: [
-        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient", "CairnSimulation",
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnAccounts", "CairnClient",
+        "CairnSimulation",
         .target(name: "CairnServer", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
@@ -97,6 +98,7 @@ let package = Package(
     tests("CairnProcessTests", ["ProcessSupport", "CairnTesting"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
+    tests("CairnAccountsTests", ["CairnAccounts", "CairnTesting", "ProcessSupport"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )

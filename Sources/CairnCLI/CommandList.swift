@@ -1,10 +1,17 @@
 /// Every subcommand, in the order of `cairn help`. A new command adds its type here.
 enum CommandList {
-  static let all: [any Command.Type] = clientCommands + serverCommands
+  static let all: [any Command.Type] = clientCommands + accountsCommands + serverCommands
 
   private static let clientCommands: [any Command.Type] = [
     InitCommand.self, SyncCommand.self, StatusCommand.self, ParkedCommand.self, LogCommand.self, DoctorCommand.self,
     DeinitCommand.self, AlterCommand.self, DecideCommand.self, SimulateCommand.self,
+  ]
+
+  private static let accountsCommands: [any Command.Type] = [
+    AccountsInitCommand.self, AccountsAddCommand.self, AccountsListCommand.self, AccountsEditCommand.self,
+    AccountsRemoveCommand.self, AccountsSelectCommand.self, AccountsSyncCommand.self, AccountsStatusCommand.self,
+    AccountsMigrateCommand.self, AccountsEnableCommand.self, AccountsDisableCommand.self, AccountsSwitchCommand.self,
+    AccountsAdoptCommand.self,
   ]
 
   #if Server

@@ -7,7 +7,7 @@ import CairnRecords
 /// brings, each call one commit of the profile's file, or a part of the engine's own transaction where the engine keeps its
 /// rows in that file.
 public final class AccountsCategory: RecordCategory {
-  public let name = AccountsCategory.name
+  public let name = "accounts"
   public var delivery: CategoryDelivery { .sealedSet }
   /// Tombstones are records: what a snapshot does not show is not deleted (accounts.md A24).
   public var sweepsSnapshots: Bool { false }
@@ -15,8 +15,6 @@ public final class AccountsCategory: RecordCategory {
   public var bootstrap: BootstrapDemand { .own }
   public var fetchesBeforeSending: Bool { true }
   public var zones: [ZoneID]? { [zone] }
-
-  public static let name = "accounts"
 
   /// The app's zone; the category shares it with others.
   public let zone: ZoneID
@@ -153,7 +151,7 @@ public final class AccountsCategory: RecordCategory {
   }
 
   public func hasUnsealedRecords(in zone: ZoneID) throws -> Bool {
-    zone == self.zone && (try read()?.hasUnsealedRecords ?? false)
+    try zone == self.zone && read()?.hasUnsealedRecords == true
   }
 
   /// What is parked stays parked (accounts.md A5).

@@ -14,13 +14,13 @@ public final class AccountsSync: EngineObserver {
   public init(
     _ core: AccountsCore, cloud: any CloudDatabase, zone: ZoneID, user: String,
     settings: SyncSettings = SyncSettings()
-  ) {
+  ) throws(AccountsError) {
     self.core = core
     let store = core.engineStore
     category = AccountsCategory(core, zone: zone, store: store)
     session = SyncSession(
       cloud: cloud, store: store, categories: [category], zones: [zone], settings: settings, expectedUser: user,
-      device: core.deviceName, generation: core.file.generations, time: core.time, randomness: core.randomness)
+      device: try core.deviceName(), generation: core.file.generations, time: core.time, randomness: core.randomness)
     session.observer = self
   }
 
@@ -113,7 +113,7 @@ extension AccountsCore {
   }
 
   /// Names this installation to the engine.
-  var deviceName: String? { try? file.read().device.writer }
+  func deviceName() throws(AccountsError) -> String { try described { try file.read().device.writer } }
 
   func noteSync(_ report: AccountsReport) throws(AccountsError) {
     let now = time.wallClock

@@ -8,7 +8,7 @@ import Synchronization
 public final class AccountsCore: Sendable {
   let file: AccountsFile
   let credentials: any CredentialStore
-  let keyValues: any KeyValueStore
+  public let keyValues: any KeyValueStore
   let time: any TimeSource
   let randomness: any Randomness
   private let published: Mutex<AccountsSnapshot>

@@ -1,0 +1,98 @@
+import Cairn
+import CairnAccounts
+import CairnEngine
+import CairnRecords
+
+/// `cairn accounts sync`
+enum AccountsSyncCommand: Command {
+  static let declaration = CommandDeclaration(
+    words: ["accounts", "sync"], summary: "Syncs a profile with its server",
+    positionals: [AccountsProfile.positional], example: "cairn accounts sync phone")
+
+  static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+    try AccountsProfile.run {
+      let profile = try AccountsProfile.open(arguments)
+      guard let user = try profile.user() else {
+        throw CommandError(
+          .failed, "nobody is signed in, accounts stay on this device",
+          remedy: "sign in with cairn accounts switch --token T")
+      }
+      let lock = try FileLock(database: profile.database)
+      let token = try context.token(arguments, server: profile.place.server, identity: user)
+      let cloud = try AccountsProfile.connect(profile.place, user: user, token: token)
+      let sync = try AccountsSync(profile.core, cloud: cloud, zone: ZoneID(name: profile.place.zone), user: user)
+      let report = try withExtendedLifetime(lock) {
+        try context.interruption.whileHandling({ cloud.cancel() }) { try sync.sync() }
+      }
+      let ending = AccountsSyncEnding(report)
+      context.output.report(ending.json) { ending.text }
+      if let error = ending.error { throw error }
+      return ending.exitCode
+    }
+  }
+}
+
+/// How a sync ended, in the contract's words and exit codes (DESIGN section 7).
+struct AccountsSyncEnding {
+  let report: AccountsReport
+
+  init(_ report: AccountsReport) { self.report = report }
+
+  var json: JSONValue {
+    [
+      "saved": JSONValue(report.counts.saved), "deleted": JSONValue(report.counts.deleted),
+      "fetched": JSONValue(report.counts.fetched), "removed": JSONValue(report.counts.removed),
+      "conflicts": JSONValue(report.counts.conflicts), "parked": JSONValue(report.status.parked),
+      "pending": JSONValue(report.status.pending), "quiet": .bool(report.quiet), "state": .string(report.state),
+    ]
+  }
+
+  var text: String {
+    let counts = report.counts
+    var parts: [String] = []
+    func add(_ count: Int, _ what: String) { if count > 0 { parts.append("\(what) \(count)") } }
+    add(counts.saved, "saved")
+    add(counts.deleted, "deleted")
+    add(counts.fetched, "fetched")
+    add(counts.removed, "removed")
+    add(counts.conflicts, "merged")
+    if parts.isEmpty && error != nil { return "" }
+    var text = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
+    if report.status.pending > 0 { text += "; \(report.status.pending) still pending (cairn accounts status says why)" }
+    if report.status.parked > 0 { text += "; \(report.status.parked) parked" }
+    if !report.status.isEnabled { text += "; accounts are switched off (cairn accounts enable)" }
+    return text
+  }
+
+  /// The failure to print and end with; nil when the sync did what it could.
+  var error: CommandError? {
+    switch report.result.failure {
+    case nil, .rateLimited?, .backingOff?: return nil
+    case .cloud(let error)?:
+      switch report.result.condition {
+      case .decision, .paused: return nil
+      default: return CommandError(describing: error)
+      }
+    case .anotherUser?:
+      return CommandError(
+        .failed, "the token belongs to another user than this profile",
+        remedy: "change the user with cairn accounts switch --token T")
+    case .store(let text)?:
+      return CommandError(
+        .failed, "the profile could not be used (\(text))", remedy: "nothing is lost; check the disk")
+    case .replaced?, .noAccount?, .unresolvedAccount?:
+      return CommandError(.failed, "the user has changed meanwhile", remedy: "nothing is lost, run the command again")
+    case .reentrantCall?, .cancelled?:
+      return CommandError(.failed, "interrupted", remedy: "nothing is lost, run the command again")
+    }
+  }
+
+  var exitCode: ExitCode {
+    switch report.result.condition {
+    case .signedOut: .failed
+    case .offline: .unreachable
+    case .decision, .paused: .attention
+    case .ready: report.status.parked > 0 || report.status.isPaused ? .attention : .done
+    }
+  }
+}
