@@ -66,7 +66,7 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
     core = store
     self.derivedCopies = derivedCopies
     if FileManager.default.fileExists(atPath: markPath) {
-      try state.withLock { state throws(PrivateCacheError) in try finishPurge(&state) }
+      try finishPurge()
     }
   }
 
@@ -132,16 +132,9 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
     state.owner = scope
     state.entries = [:]
     guard FileManager.default.fileExists(atPath: path) else { return }
-    do {
-      let contents = try JSONDecoder().decode(Contents.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
-      if contents.owner == scope.rawValue {
-        state.entries = Dictionary(contents.entries.map { ($0.key, $0.value) }) { $1 }
-        return
-      }
-    } catch {
-      // Without a readable owner it is nobody's.
-    }
-    try purge(.all, &state)
+    // Without a readable owner it is nobody's.
+    guard let contents = storedContents(), contents.owner == scope.rawValue else { return try purge(.all, &state) }
+    state.entries = Dictionary(contents.entries.map { ($0.key, $0.value) }) { $1 }
   }
 
   private func purge(_ what: PrivateCachePurge, _ state: inout State) throws(PrivateCacheError) {
@@ -156,7 +149,7 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
     do { try PrivateFile.replace(markPath, with: Data(mark(what).utf8)) } catch {
       throw PrivateCacheError(description: "\(markPath) can't be written")
     }
-    try finishPurge(&state)
+    try finishPurge()
   }
 
   private func mark(_ what: PrivateCachePurge) -> String {
@@ -167,16 +160,15 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
   }
 
   /// Does what the mark says, derived copies included, and takes the mark away last.
-  private func finishPurge(_ state: inout State) throws(PrivateCacheError) {
+  private func finishPurge() throws(PrivateCacheError) {
     var what = PrivateCachePurge.all
     if let data = FileManager.default.contents(atPath: markPath), let id = AccountID(String(decoding: data, as: UTF8.self))
     {
       what = .account(id)
     }
-    if case .account = what, state.entries != nil {
-      try write(state)
+    if case .account(let id) = what, let contents = storedContents() {
+      try write(Contents(owner: contents.owner, entries: contents.entries.filter { $0.key.account != id }))
     } else {
-      // Before the first load nothing is known of the entries: a purge of one account takes them all.
       guard unlink(path) == 0 || errno == ENOENT else { throw PrivateCacheError(description: "\(path) can't be removed") }
     }
     for copy in derivedCopies { copy.purge(what) }
@@ -185,12 +177,21 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
     }
   }
 
+  /// The file as it is; nil where it is missing or can't be read.
+  private func storedContents() -> Contents? {
+    guard let data = FileManager.default.contents(atPath: path) else { return nil }
+    do { return try JSONDecoder().decode(Contents.self, from: data) } catch { return nil }
+  }
+
   private func write(_ state: State) throws(PrivateCacheError) {
     guard let owner = state.owner else { return }
     let entries = (state.entries ?? [:]).map { Contents.Entry(key: $0.key, value: $0.value) }
-    do {
-      try PrivateFile.replace(
-        path, with: JSONEncoder().encode(Contents(owner: owner.rawValue, entries: entries)))
-    } catch { throw PrivateCacheError(description: "\(path) can't be written") }
+    try write(Contents(owner: owner.rawValue, entries: entries))
+  }
+
+  private func write(_ contents: Contents) throws(PrivateCacheError) {
+    do { try PrivateFile.replace(path, with: JSONEncoder().encode(contents)) } catch {
+      throw PrivateCacheError(description: "\(path) can't be written")
+    }
   }
 }

@@ -63,7 +63,7 @@ final class AccountsFile: @unchecked Sendable {
 
   /// The state as it is stored, or inside a transaction as it is going to be.
   func read() throws -> AccountsState {
-    try locked { try working ?? (depth > 0 ? load() : connection.transaction(.deferred) { try load() }) }
+    try locked { try working ?? load() }
   }
 
   /// Changes the state in one durable commit. Nothing of it stays if `body` throws.
