@@ -8,6 +8,7 @@ enum Exceptions {
 
   /// Files of deterministic modules that touch time, randomness or threads, and why.
   static let ambient: [String: String] = [
+    "Sources/CairnAccounts/Store/AccountStore.swift": "the driver: the queue on which an app's calls wait",
     "Sources/CairnEngine/Driver/EngineThread.swift": "the driver: the one thread that an engine works on",
     "Sources/CairnEngine/Driver/SyncEngine.swift": "the driver: owns that thread",
     "Sources/CairnServerCore/ServerClock.swift": "the source of time and randomness that the rest gets as a parameter",

@@ -162,14 +162,17 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
   /// Does what the mark says, derived copies included, and takes the mark away last.
   private func finishPurge() throws(PrivateCacheError) {
     var what = PrivateCachePurge.all
-    if let data = FileManager.default.contents(atPath: markPath), let id = AccountID(String(decoding: data, as: UTF8.self))
+    if let data = FileManager.default.contents(atPath: markPath),
+      let id = AccountID(String(decoding: data, as: UTF8.self))
     {
       what = .account(id)
     }
     if case .account(let id) = what, let contents = storedContents() {
       try write(Contents(owner: contents.owner, entries: contents.entries.filter { $0.key.account != id }))
     } else {
-      guard unlink(path) == 0 || errno == ENOENT else { throw PrivateCacheError(description: "\(path) can't be removed") }
+      guard unlink(path) == 0 || errno == ENOENT else {
+        throw PrivateCacheError(description: "\(path) can't be removed")
+      }
     }
     for copy in derivedCopies { copy.purge(what) }
     guard unlink(markPath) == 0 || errno == ENOENT else {

@@ -9,7 +9,8 @@ public enum CredentialKey: Hashable, Sendable {
 }
 
 /// A secret and whose it is. Prints nothing of the secret.
-public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
+{
   public var userName: String?
   public var secret: Data
   /// Tells one version of a legacy item from another, where the store has such a mark.

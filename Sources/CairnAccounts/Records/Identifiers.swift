@@ -20,7 +20,7 @@ enum UUIDText {
   }
 
   /// A random UUID (version 4) from two random numbers.
-  static func random(_ high: UInt64, _ low: UInt64) -> String {
+  static func version4(_ high: UInt64, _ low: UInt64) -> String {
     let a = high & 0xffff_ffff_ffff_0fff | 0x4000
     let b = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
     func hex(_ value: UInt64, _ digits: Int) -> String {
@@ -47,7 +47,7 @@ public struct AccountID: Hashable, Sendable, Comparable, Codable, CustomStringCo
   /// The ID of the account that a legacy login on an instance becomes (accounts.md A7).
   public init(migratedFrom instance: InstanceID) { rawValue = instance.rawValue }
 
-  init(random high: UInt64, _ low: UInt64) { rawValue = UUIDText.random(high, low) }
+  init(random high: UInt64, _ low: UInt64) { rawValue = UUIDText.version4(high, low) }
 
   public var description: String { rawValue }
   public static func < (a: AccountID, b: AccountID) -> Bool { a.rawValue < b.rawValue }

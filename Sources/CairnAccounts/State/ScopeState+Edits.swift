@@ -112,7 +112,8 @@ extension ScopeState {
   mutating func remove(_ id: AccountID, bindings: [InstanceID: LegacyBinding], scope: ScopeID) {
     guard let entry = accounts[id] else { return }
     let mayBeElsewhere =
-      entry.send.wasHandedOver || entry.send.isConfirmed || entry.content.isMigrated || contexts.values.contains {
+      entry.send.wasHandedOver || entry.send.isConfirmed || entry.content.isMigrated
+      || contexts.values.contains {
         $0.server?.accountID == id
       }
     if mayBeElsewhere { tombstones[id] = .new }

@@ -62,7 +62,8 @@ extension ScopeState {
         guard let record = record(of: entry.key, in: zone) else { return nil }
         noteHandover(entry.key)
         return OutgoingEntry(
-          operation: RecordOperation(record.changeTag == nil ? .create : .update, record), revision: entry.send.revision)
+          operation: RecordOperation(record.changeTag == nil ? .create : .update, record), revision: entry.send.revision
+        )
       }
     }
     return []

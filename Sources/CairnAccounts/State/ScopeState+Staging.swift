@@ -72,7 +72,8 @@ extension ScopeState {
     applied.removed = before.accounts.keys.count { accounts[$0] == nil }
     applied.changed =
       accounts.count { before.accounts[$0.key]?.content != $0.value.content }
-      + markers.keys.count { before.markers[$0] == nil } + contexts.count { before.contexts[$0.key]?.server != $0.value.server }
+      + markers.keys.count { before.markers[$0] == nil }
+      + contexts.count { before.contexts[$0.key]?.server != $0.value.server }
     return applied
   }
 

@@ -85,7 +85,8 @@ public final class AccountStore: Sendable {
     _ body: @escaping @Sendable (AccountsCore) throws(AccountsError) -> Result
   ) async throws(AccountsError) -> Result {
     let core = core
-    let result = await withCheckedContinuation { (continuation: CheckedContinuation<Swift.Result<Result, AccountsError>, Never>) in
+    let result = await withCheckedContinuation {
+      (continuation: CheckedContinuation<Swift.Result<Result, AccountsError>, Never>) in
       queue.async {
         continuation.resume(returning: Swift.Result { () throws(AccountsError) in try body(core) })
       }

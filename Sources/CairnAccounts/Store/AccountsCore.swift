@@ -28,7 +28,7 @@ public final class AccountsCore: Sendable {
     willCommit: (() throws -> Void)?
   ) throws(AccountsError) {
     let randomness = configuration.randomness
-    func newWriter() -> String { UUIDText.random(randomness.next(), randomness.next()) }
+    func newWriter() -> String { UUIDText.version4(randomness.next(), randomness.next()) }
     do {
       let initial = DeviceState(
         writer: newWriter(), marker: configuration.deviceMarker, identity: configuration.identity ?? .none)

@@ -45,8 +45,9 @@ final class AccountsFile: @unchecked Sendable {
       }
     }
     connection.willCommit = willCommit
-    guard try connection.scalar("SELECT value FROM cairn_accounts WHERE scope = '' AND key = 'format'")
-      == .text(Self.formatVersion)
+    guard
+      try connection.scalar("SELECT value FROM cairn_accounts WHERE scope = '' AND key = 'format'")
+        == .text(Self.formatVersion)
     else { throw AccountsError.damaged("the profile was written by a newer release: update this one") }
     try locked { _ = try load() }
   }

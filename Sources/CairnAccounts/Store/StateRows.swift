@@ -30,8 +30,10 @@ enum StateRows {
       }
     }
     for (scope, state) in new.scopes where old?.scopes[scope] != state {
-      try ScopeDifference(scope: scope.rawValue, old: old?.scopes[scope] ?? ScopeState(), isNew: old?.scopes[scope] == nil)
-        .write(state, into: &delta)
+      try ScopeDifference(
+        scope: scope.rawValue, old: old?.scopes[scope] ?? ScopeState(), isNew: old?.scopes[scope] == nil
+      )
+      .write(state, into: &delta)
     }
     return delta
   }

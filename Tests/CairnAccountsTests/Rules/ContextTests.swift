@@ -13,7 +13,9 @@ import Testing
     return (world, a, b, x, y)
   }
 
-  @Test("accounts.md S29, A27, A36: a newer choice of a deleted account leaves all on the fallback, without a correcting upload")
+  @Test(
+    "accounts.md S29, A27, A36: a newer choice of a deleted account leaves all on the fallback, without a correcting upload"
+  )
   func s29ChoiceOfADeletedAccount() throws {
     let (world, a, b, x, _) = try three()
     try b.core.select(x)

@@ -19,7 +19,8 @@ import Testing
     #expect(RecordKey(name: "context-Ä") == nil)
   }
 
-  @Test("accounts.md A5, engine C6: a record whose name and fields disagree is parked for good, not overwritten, and told")
+  @Test(
+    "accounts.md A5, engine C6: a record whose name and fields disagree is parked for good, not overwritten, and told")
   func disagreementIsParked() throws {
     let world = try TestWorld()
     let device = try world.device()

@@ -33,7 +33,9 @@ import Testing
     }
   }
 
-  @Test("accounts.md S20, A26: a vanished record holds an edit back, and is inserted again only after a fetch without tombstone")
+  @Test(
+    "accounts.md S20, A26: a vanished record holds an edit back, and is inserted again only after a fetch without tombstone"
+  )
   func s20UnknownItemIsHeldBack() throws {
     let (world, _, b, id) = try pair()
     try world.delete("account-\(id)")
@@ -210,7 +212,8 @@ import Testing
           #expect(state.violations.isEmpty)
         }
         #expect(state.accounts.isEmpty && state.choices.isEmpty)
-        states.insert("\(state.tombstones.keys) \(state.markers.keys) \(String(describing: state.contexts[.main]?.value))")
+        states.insert(
+          "\(state.tombstones.keys) \(state.markers.keys) \(String(describing: state.contexts[.main]?.value))")
       }
     }
     #expect(states.count == 1)
@@ -225,7 +228,8 @@ import Testing
     }
   }
 
-  @Test("accounts.md A28, A15: one commit makes the tombstone, takes the account and its choice and owes the credential")
+  @Test(
+    "accounts.md A28, A15: one commit makes the tombstone, takes the account and its choice and owes the credential")
   func removalIsOneCommit() throws {
     let (_, a, _, id) = try pair()
     try a.core.select(id)

@@ -32,7 +32,9 @@ enum Make {
   static func tombstone(_ id: AccountID) -> Record { AccountRecordCodec.tombstone(id, nil, in: zone) }
   static func marker(_ id: InstanceID) -> Record { AccountRecordCodec.marker(id, nil, in: zone) }
 
-  static func context(_ id: AccountID?, time: Int64 = 1_000, writer: String = "w", slot: ContextSlot = .main) -> Record {
-    AccountRecordCodec.context(slot, RegisterValue(accountID: id, stamp: Stamp(time: time, writer: writer)), nil, in: zone)
+  static func context(_ id: AccountID?, time: Int64 = 1_000, writer: String = "w", slot: ContextSlot = .main) -> Record
+  {
+    AccountRecordCodec.context(
+      slot, RegisterValue(accountID: id, stamp: Stamp(time: time, writer: writer)), nil, in: zone)
   }
 }

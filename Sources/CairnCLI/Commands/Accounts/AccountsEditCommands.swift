@@ -36,7 +36,8 @@ enum AccountsAddCommand: Command {
         userName: user, label: arguments.value("label"))
       let account = try profile.core.add(login, credential: Credential(userName: user, secret: Data(secret.utf8)))
       context.output.report([
-        "id": .string(account.id.rawValue), "instance": .string(account.instanceURL), "user": JSONValue(account.userName),
+        "id": .string(account.id.rawValue), "instance": .string(account.instanceURL),
+        "user": JSONValue(account.userName),
       ]) { "added \(account.id): \(account.userName ?? "") on \(account.instanceURL)" }
       return .done
     }

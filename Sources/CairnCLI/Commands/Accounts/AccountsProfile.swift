@@ -37,7 +37,8 @@ struct AccountsProfile {
     let folder = try arguments.required("DIR")
     guard let place = try readPlace(folder) else {
       throw CommandError(
-        .failed, "\(folder) is no profile", remedy: "make one with cairn accounts init \(folder) --server URL --token T")
+        .failed, "\(folder) is no profile", remedy: "make one with cairn accounts init \(folder) --server URL --token T"
+      )
     }
     return AccountsProfile(folder: folder, place: place, core: try makeCore(folder, place))
   }

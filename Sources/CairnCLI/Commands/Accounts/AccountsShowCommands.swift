@@ -36,11 +36,12 @@ enum AccountsListCommand: Command {
     guard !rows.isEmpty else { return "no accounts" }
     var table = TextTable("", "id", "user", "instance", "label", "sign in")
     for (account, need) in rows {
-      let badge = switch need {
-      case .no: ""
-      case .yes: "needed"
-      case .unknown: "unknown"
-      }
+      let badge =
+        switch need {
+        case .no: ""
+        case .yes: "needed"
+        case .unknown: "unknown"
+        }
       table.add([
         account.id == selected ? "*" : "", account.id.rawValue, account.userName ?? "", account.instanceURL,
         account.label ?? "", badge,
@@ -67,7 +68,8 @@ enum AccountsStatusCommand: Command {
         "lastSync": status.lastSync.map { .string(ClientSupport.time($0)) } ?? .null, "identity": JSONValue(user),
         "state": .string(state), "enabled": .bool(status.isEnabled), "server": .string(profile.place.server),
         "zone": .string(profile.place.zone),
-        "reasons": .object(status.waiting.sorted { $0.key < $1.key }.map { .init(key: $0.key, value: .string($0.value)) }),
+        "reasons": .object(
+          status.waiting.sorted { $0.key < $1.key }.map { .init(key: $0.key, value: .string($0.value)) }),
       ]) {
         var lines = [
           "user \(user ?? "nobody") on \(profile.place.server), zone \(profile.place.zone)",
@@ -75,7 +77,9 @@ enum AccountsStatusCommand: Command {
           "last sync: \(status.lastSync.map(ClientSupport.time) ?? "never")", "state: \(state)",
         ]
         if !status.isEnabled { lines.append("accounts are switched off: cairn accounts enable") }
-        for (name, reason) in status.waiting.sorted(by: { $0.key < $1.key }) { lines.append("\(name) waits: \(reason)") }
+        for (name, reason) in status.waiting.sorted(by: { $0.key < $1.key }) {
+          lines.append("\(name) waits: \(reason)")
+        }
         return lines.joined(separator: "\n")
       }
       return .done
