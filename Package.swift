@@ -90,7 +90,7 @@ let package = Package(
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
     tests("CairnWireTests", ["CairnWire"], resources: [.copy("Golden")]),
-    tests("CairnEngineTests", ["CairnEngine", "CairnRecords", "CairnSQLite", "CairnTesting"]),
+    tests("CairnEngineTests", ["Cairn", "CairnEngine", "CairnRecords", "CairnSQLite", "CairnTables", "CairnTesting"]),
     tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting"]),
     tests("CairnServerTests", ["CairnServer", "CairnClient", "CairnTesting", "ProcessSupport"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),

@@ -66,6 +66,7 @@ public final class AccountSession {
 
   /// Syncs as ``SyncSession/sync(_:)`` does. Throws ``SyncFailure/noAccount`` or ``SyncFailure/unresolvedAccount`` when
   /// there is nobody to sync for.
+  @discardableResult
   public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncResult {
     try current().sync(request)
   }

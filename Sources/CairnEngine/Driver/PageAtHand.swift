@@ -10,6 +10,7 @@ struct PageAtHand {
   ///
   /// - Parameter active: categories that take part; what the others claim is left out without being counted.
   init(_ page: ZonePage, categories: [any RecordCategory], active: [Int]) {
+    let page = Self.once(page)
     outline = PageOutline(parts: [], unclaimed: 0, token: page.token, moreComing: page.moreComing)
     if categories.count == 1 && active == [0] {
       splitForOne(page, categories[0])
@@ -20,6 +21,24 @@ struct PageAtHand {
       PartOutline(
         category: $0, records: parts[$0]?.records.count ?? 0, deletions: parts[$0]?.deletions.count ?? 0)
     }
+  }
+
+  /// Each identifier once (engine O8), whatever the server does: the later of two versions; and a record rather than its
+  /// deletion, as nothing is to be destroyed in doubt.
+  private static func once(_ page: ZonePage) -> ZonePage {
+    var places: [String: Int] = [:]
+    places.reserveCapacity(page.records.count)
+    var isTwice = false
+    for (index, record) in page.records.enumerated() where places.updateValue(index, forKey: record.id.name) != nil {
+      isTwice = true
+    }
+    var seen = Set<String>(minimumCapacity: page.deletions.count)
+    let deletions = page.deletions.filter { places[$0.id.name] == nil && seen.insert($0.id.name).inserted }
+    guard isTwice || deletions.count < page.deletions.count else { return page }
+    var page = page
+    page.records = page.records.enumerated().filter { places[$1.id.name] == $0 }.map(\.element)
+    page.deletions = deletions
+    return page
   }
 
   /// What a look-up of a snapshot's unseen records has found, for one category.

@@ -66,7 +66,7 @@ public final class SyncSession {
     for (key, value) in try store.loadState() {
       if key.hasPrefix(prefix) {
         rows[String(key.dropFirst(prefix.count))] = value
-      } else if key.hasPrefix(sharedKey(StoredKeys.sharedPrefix)) {
+      } else if key.hasPrefix(sharedKey(StoredKeys.epoch(""))) {
         rows[String(key.dropFirst(root.count))] = value
       }
     }
@@ -268,6 +268,7 @@ extension CategoryTraits {
     self.init(
       name: category.name, delivery: category.delivery, sweepsSnapshots: category.sweepsSnapshots,
       asksAboutDeletedZones: category.policy(for: .deleted) == .ask, zones: category.zones)
+    asksAboutPurgedZones = category.policy(for: .purged) == .ask
     bootstrap = category.bootstrap
     fetchesBeforeSending = category.fetchesBeforeSending
     wantsSavedRecords = category.wantsSavedRecords

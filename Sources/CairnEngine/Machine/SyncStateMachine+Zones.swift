@@ -128,10 +128,11 @@ extension SyncStateMachine {
       }
       if traits.bootstrap == .own { delta.merge(registry.raisedNeed(traits.name)) { $1 } }
     }
-    for category in categories where configuration.categories[category].asksAboutDeletedZones {
-      delta[StoredKeys.question(zone, configuration.categories[category].name)] = cause.rawValue
-    }
     let loss: ZoneLoss = cause == .purged ? .purged : .deleted
+    for traits in categories.map({ configuration.categories[$0] })
+    where loss == .purged ? traits.asksAboutPurgedZones : traits.asksAboutDeletedZones {
+      delta[StoredKeys.question(zone, traits.name)] = cause.rawValue
+    }
     let losses = categories.map { CategoryLoss(category: $0, loss: loss) }
     perform(.loseZone(zone, losses, delta), for: .lose(zone, cause))
   }

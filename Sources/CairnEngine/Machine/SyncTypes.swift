@@ -35,6 +35,7 @@ public struct CategoryTraits: Hashable, Sendable {
   public var fetchesBeforeSending = false
   public var wantsSavedRecords = false
   public var asksToAdopt = false
+  public var asksAboutPurgedZones = true
 
   public init(
     name: String, delivery: CategoryDelivery, sweepsSnapshots: Bool = true, asksAboutDeletedZones: Bool = true,

@@ -43,6 +43,15 @@ extension PendingQueue {
     return QueuedBatch(number: nextBatch, items: items)
   }
 
+  /// Whether a pending change could be taken now.
+  func canGo(_ id: ID, _ now: Int64) -> Bool {
+    guard let entry = entries[id], let change = entry.pending else { return false }
+    return entry.flight == nil && !entry.isHeld && isFree(change, now)
+  }
+
+  /// The batch in which a change of the identifier is in flight.
+  func batch(of id: ID) -> Int64? { entries[id]?.flight?.batch }
+
   private func isFree(_ change: Change, _ now: Int64) -> Bool {
     guard let blocked = change.blocked else { return true }
     guard let at = blocked.retryAt else { return false }

@@ -20,6 +20,16 @@ enum StoredKeys {
   /// Who was signed in last; empty: nobody.
   static let identity = sharedPrefix + "identity"
 
+  /// Where a category without an outbox of its own keeps its queue.
+  static func queue(_ category: String, _ user: String?) -> String {
+    sharedPrefix + "queue/" + category + "/" + (user ?? "-") + "/"
+  }
+
+  /// How often that queue was written.
+  static func queueWrites(_ category: String, _ user: String?) -> String {
+    sharedPrefix + "writes/" + category + "/" + (user ?? "-")
+  }
+
   /// How many needs of a category were raised; shared by all identities (engine C10).
   static func epoch(_ category: String) -> String { sharedPrefix + "epoch/" + category }
 

@@ -213,6 +213,53 @@ import Testing
     #expect(try device.settings.values().count == 24)
   }
 
+  /// Accounts A37.
+  @Test func c10FailedStagingRaisesANeed() throws {
+    let device = try SettingsDevice(server, clock, page: 10)
+    try device.sync()
+    for i in 0..<25 { try writer.settings.set("k\(i)", "w\(i)", at: 5) }
+    try writer.sync()
+    device.settings.onStage = { throw SettingsFile.PowerCut() }
+    try device.sync()
+    #expect(try device.status() == .activated)
+    device.settings.onStage = nil
+    device.cloud.clearLog()
+    try device.sync()
+    #expect(try device.status() == .current)
+    #expect(device.fullFetches == 1)
+    #expect(try device.settings.values() == writer.settings.values())
+  }
+
+  /// Engine section 6, accounts A84.
+  @Test func aCategoryMayWantAFetchBeforeTheFirstSendAfterEveryStartAndReconnect() throws {
+    let device = try SettingsDevice(server, clock) { file in
+      let settings = SettingsCategory(file)
+      settings.fetchesBeforeSending = true
+      return [settings]
+    }
+    try device.sync()
+    func sendOnly(_ key: String) throws -> Bool {
+      try device.settings.set(key, "x", at: 9)
+      device.cloud.clearLog()
+      try device.sync(.sendOnly)
+      #expect(device.settings.requests.last?.hasFetched == true)
+      return device.cloud.log.contains { SettingsDevice.isFetch($0.call) }
+    }
+    #expect(try sendOnly("a") == false)
+    device.relaunch()
+    #expect(try sendOnly("b"))
+    #expect(try sendOnly("c") == false)
+    try device.session.noteReconnect()
+    #expect(try sendOnly("d"))
+    // Where that fetch fails, nothing is sent.
+    device.relaunch()
+    device.cloud.fail(.error(CloudError(.accessDenied, "no")), where: SettingsDevice.isFetch)
+    try device.settings.set("e", "x", at: 9)
+    device.cloud.clearLog()
+    try device.sync(.sendOnly)
+    #expect(device.cloud.sentOperations.isEmpty)
+  }
+
   @Test func c10ALostZoneRaisesANeed() throws {
     let device = try SettingsDevice(server, clock)
     try device.sync()
