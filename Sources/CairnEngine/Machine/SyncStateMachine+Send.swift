@@ -46,11 +46,14 @@ extension SyncStateMachine {
 
   /// Creates what is queued, then fetches, so that there is a token from before the first save: without one a later fetch
   /// would be a snapshot of everything sent.
+  ///
+  /// A category that has lost its zone needs a bootstrap of the new one before it goes on (engine C10).
   mutating func createAndFetch(_ zone: ZoneID) {
+    let fetches: [Job] = lanes([zone]).map { .bootstrap($0) } + [.fetch(zone)]
     if run?.isSendOpen == true {
-      run?.next([.zoneChanges, .endSend, .beginFetch, .fetch(zone), .endFetch, .beginSend])
+      run?.next([.zoneChanges, .endSend, .beginFetch] + fetches + [.endFetch, .beginSend])
     } else {
-      run?.next([.zoneChanges, .fetch(zone)])
+      run?.next([.zoneChanges] + fetches)
     }
   }
 

@@ -264,8 +264,10 @@ import Testing
     let device = try SettingsDevice(server, clock)
     try device.sync()
     _ = try device.plain.deleteZones([SettingsDevice.zone])
-    try device.sync()
-    try device.sync()
+    device.settings.clearCalls()
+    #expect(try device.sync().failure == nil)
+    #expect(
+      device.settings.calls.filter { $0.hasPrefix("lost") || $0 == "bootstrapped" } == ["lost deleted", "bootstrapped"])
     #expect(try device.status() == .current)
     #expect(try device.serverValues == writer.settings.values())
   }

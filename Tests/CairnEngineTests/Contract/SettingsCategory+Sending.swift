@@ -19,6 +19,8 @@ extension SettingsCategory {
   private func gate(_ key: String) throws -> String? {
     guard let slash = key.lastIndex(of: "/") else { return nil }
     let parent = String(key[..<slash])
+    // A parent that is gone holds nobody.
+    guard try values()[parent] != nil else { return nil }
     return try tag(parent) == nil ? parent : nil
   }
 
