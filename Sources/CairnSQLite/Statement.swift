@@ -132,12 +132,15 @@ public final class Statement {
 
   /// Binds bytes as TEXT, valid UTF-8 or not.
   public func bindText(_ index: Int32, _ bytes: [UInt8]) throws(SQLiteError) {
+    try bytes.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in try bindText(index, bytes) }
+  }
+
+  /// Binds a copy of bytes as TEXT, valid UTF-8 or not.
+  public func bindText(_ index: Int32, _ bytes: UnsafeBufferPointer<UInt8>) throws(SQLiteError) {
     try checkSize(bytes.count)
-    let code = bytes.withUnsafeBytes { raw in
-      guard let base = raw.bindMemory(to: CChar.self).baseAddress else {
-        return cairn_sqlite3_bind_text_static(handle, index, "", 0)
-      }
-      return cairn_sqlite3_bind_text_transient(handle, index, base, Int32(raw.count))
+    let code = bytes.withMemoryRebound(to: CChar.self) { text in
+      guard let base = text.baseAddress else { return cairn_sqlite3_bind_text_static(handle, index, "", 0) }
+      return cairn_sqlite3_bind_text_transient(handle, index, base, Int32(text.count))
     }
     try check(code)
   }

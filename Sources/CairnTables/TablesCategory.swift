@@ -62,13 +62,13 @@ public final class TablesCategory: RecordCategory {
     if try file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil { return true }
     return try file.connection.scalar(
       """
-      SELECT 1 FROM cairn_record WHERE pending > 0 AND (reason IS NULL OR reason = 'offline' OR retry IS NOT NULL)
-        AND coalesce(retry, 0) <= ? LIMIT 1
+      SELECT 1 FROM cairn_record WHERE pending > 0 AND (coalesce(json_extract(rest, '$.reason'), 'offline') = 'offline'
+        OR json_extract(rest, '$.retry') IS NOT NULL) AND coalesce(json_extract(rest, '$.retry'), 0) <= ? LIMIT 1
       """, .integer(now)) != nil
   }
 
   public func nextAttempt(in zone: ZoneID) throws -> Int64? {
-    try file.connection.scalar("SELECT min(retry) FROM cairn_record WHERE pending > 0")?.integer
+    try file.connection.scalar("SELECT min(json_extract(rest, '$.retry')) FROM cairn_record WHERE pending > 0")?.integer
   }
 
   public func recoverInFlight() throws {
@@ -174,7 +174,7 @@ public final class TablesCategory: RecordCategory {
   private func findUnseen() throws -> [String] {
     let seen = try file.connection.prepare("SELECT 1 FROM cairn_seen WHERE name = ?1")
     let statement = try file.connection.prepare(
-      "SELECT \(RecordStore.columns) FROM cairn_record WHERE tag IS NOT NULL")
+      "SELECT \(RecordStore.columns) FROM cairn_record WHERE \(TagCoding.isTagged)")
     var names: [String] = []
     while try statement.step() {
       let row = try file.records.read(statement)
@@ -204,11 +204,12 @@ public final class TablesCategory: RecordCategory {
 
   /// Every record is sent again as a new one, under its own name and clocks; what was dead is forgotten (tables L11).
   private func makeEverythingNew() throws {
-    try file.connection.run("DELETE FROM cairn_record WHERE deleted IS NOT NULL")
+    try file.connection.run("DELETE FROM cairn_record WHERE NOT \(RecordStore.isAlive)")
     try file.connection.run(
       """
-      UPDATE cairn_record SET tag = NULL, pending = 1, dirty = NULL, state = state & 3, reason = NULL, retry = NULL,
-        revision = revision + 1
+      UPDATE cairn_record SET tag = NULL, pending = 1,
+        state = (((state >> \(StateBits.revisionShift)) + 1) << \(StateBits.revisionShift)) | (state & \(StateBits.lifeMask)),
+        rest = nullif(json_remove(rest, '$.dirty', '$.reason', '$.retry'), '{}')
       """)
     try file.connection.run("DELETE FROM cairn_inbox WHERE stage < 2")
   }

@@ -1,6 +1,7 @@
 /// A string of the body as it stands there, between its quotes. Valid while the body is.
 public struct JSONKey {
-  let bytes: UnsafeBufferPointer<UInt8>
+  /// As they stand in the body, escapes unresolved.
+  public let bytes: UnsafeBufferPointer<UInt8>
   let hasEscapes: Bool
 
   /// Compares with a text without building a `String`. Used by `switch`.

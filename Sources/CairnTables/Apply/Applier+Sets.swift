@@ -17,7 +17,7 @@ extension Applier {
     guard versions.contains(where: { $0.plan.isCyclic }) else { return try applyInOrder(versions) }
     unavailable = []
     while true {
-      let mark = progress
+      let mark = progress.copy()
       promises = []
       do {
         try file.savepoint {
@@ -28,7 +28,7 @@ extension Applier {
         unavailable = []
         return
       } catch let broken as BrokenPromises {
-        progress = mark
+        progress = mark.copy()
         unavailable.formUnion(broken.parents)
       }
     }
@@ -44,15 +44,24 @@ extension Applier {
 
   private func applyInOrder(_ versions: [FetchedVersion]) throws {
     let ordered = versions.sorted {
-      ($0.plan.rank, $0.plan.number, $0.clocks.life, $0.name) < ($1.plan.rank, $1.plan.number, $1.clocks.life, $1.name)
+      if $0.plan.number != $1.plan.number { return ($0.plan.rank, $0.plan.number) < ($1.plan.rank, $1.plan.number) }
+      let (a, b) = ($0.clocks.life, $1.clocks.life)
+      return a != b ? a < b : $0.name < $1.name
     }
     for version in ordered { try enter(version) }
-    for version in ordered where progress.waiting[version.name] != nil { try applyWithParents(version) }
+    for version in ordered {
+      if progress.waiting.isNext(version) && !version.plan.isCyclic {
+        progress.waiting.remove(version.name)
+        try applyOne(version)
+      } else if progress.waiting.find(version.name) != nil {
+        try applyWithParents(version)
+      }
+    }
   }
 
   /// Makes a version known as one that is about to be applied.
   private func enter(_ version: FetchedVersion) throws {
-    progress.waiting[version.name] = version
+    progress.waiting.add(version)
     if version.plan.keyKind == .mapped { try progress.assigned.assign(version) }
     guard version.plan.isCyclic, hasWaitKeys(version.plan) else { return }
     let row = try version.plan.columns.indices.map { column -> Value in
@@ -75,7 +84,7 @@ extension Applier {
     var stack = [version]
     var entered: Set<String> = []
     while let next = stack.last {
-      if progress.waiting[next.name] == nil {
+      if progress.waiting.find(next.name) == nil {
         stack.removeLast()
         continue
       }
@@ -90,7 +99,7 @@ extension Applier {
         }
       }
       stack.removeLast()
-      progress.waiting[next.name] = nil
+      progress.waiting.remove(next.name)
       try applyOne(next)
     }
   }
@@ -214,7 +223,7 @@ struct OrphanEviction {
     guard let record = try file.records.find(plan.number, key: key), record.isAlive,
       let row = try file.row(plan, key)
     else { return }
-    let cells = try file.cells(of: row, plan)
+    let cells = try file.cells(of: row, plan).all
     let name =
       try ParentCheck(applier).nameOfParent(foreignKey, parent, cells)
       ?? WaitKey(parent, foreignKey, foreignKey.columns.map { row[$0] }).text

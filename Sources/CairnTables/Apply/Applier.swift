@@ -88,14 +88,18 @@ final class Applier {
       try park(record, plan, problem.reason, problem.detail)
       try holdEdits(of: record, plan, problem.reason)
       return nil
-    case .success(let version):
-      if try GapComparison(file).mustApply(version) { return version }
-      // The version that is here already: an echo.
-      if !takesEchoes, let tag = record.changeTag, try file.names.record(named: record.id.name, plan)?.tag == tag {
-        return try file.inbox.find(record.id.name) == nil ? nil : version
-      }
+    case .success(var version):
+      if !file.gaps.isEmpty { version.isMissed = try GapComparison(file).mustApply(version) }
       return version
     }
+  }
+
+  /// Whether the version is here already: its tag is the one that is known, and nothing of it is parked.
+  func isEcho(_ version: FetchedVersion, _ local: RecordRow) throws -> Bool {
+    guard !takesEchoes, !version.isRetry, !version.isMissed, let tag = version.tag, local.tag == tag else {
+      return false
+    }
+    return try !file.inbox.has(.parked) || file.inbox.find(version.name) == nil
   }
 
   /// Local edits of a row whose newer version can't be read: a newer format must not be overwritten (tables V8); on any
@@ -122,9 +126,9 @@ final class Applier {
   /// The version of the set that is not applied yet and will give the row of this name or wait key.
   func isWaiting(_ name: String) -> FetchedVersion? {
     if progress.waiting.isEmpty || unavailable.contains(name) { return nil }
-    if let version = progress.waiting[name] { return version }
+    if let version = progress.waiting.find(name) { return version }
     guard let provider = progress.providers[name], !unavailable.contains(provider) else { return nil }
-    return progress.waiting[provider]
+    return progress.waiting.find(provider)
   }
 
   func promise(_ parent: String, to child: FetchedVersion) {
@@ -190,8 +194,8 @@ final class Applier {
 /// How far an apply has come: what goes back with a savepoint.
 struct ApplyProgress {
   var counts = ApplyCounts()
-  /// Versions of the set that are not applied yet, by record name.
-  var waiting: [String: FetchedVersion] = [:]
+  /// Versions of the set that are not applied yet.
+  var waiting = WaitingVersions()
   /// Names of versions of the set by the wait keys that their rows will answer to.
   var providers: [String: String] = [:]
   var assigned: KeyAssignment
@@ -203,6 +207,13 @@ struct ApplyProgress {
   var pulled: Set<String> = []
   /// How often a parked record was tried again.
   var retries: [String: Int] = [:]
+
+  /// A copy that later changes leave alone.
+  func copy() -> ApplyProgress {
+    var copy = self
+    copy.waiting = waiting.copy()
+    return copy
+  }
 }
 
 /// What a set of fetched changes did (tables section 7).

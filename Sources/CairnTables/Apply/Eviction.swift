@@ -176,16 +176,11 @@ extension FileContext {
   }
 
   /// The row's values as the merge compares them: local foreign keys as the records that they stand for.
-  func cells(of row: [Value], _ plan: TablePlan) throws -> [MergeCell] {
-    var cells: [MergeCell] = []
-    cells.reserveCapacity(row.count)
-    for (column, value) in row.enumerated() {
-      if let target = plan.columns[column].localTarget, case .integer(let integer) = value,
-        let name = try names.name(ofMapped: integer, in: target)
-      {
-        cells.append(.reference(name))
-      } else {
-        cells.append(.value(value))
+  func cells(of row: [Value], _ plan: TablePlan) throws -> LocalCells {
+    var cells = LocalCells(row)
+    for (column, target) in plan.localTargets {
+      if case .integer(let integer) = row[column], let name = try names.name(ofMapped: integer, in: target) {
+        cells.refer(column, to: name)
       }
     }
     return cells

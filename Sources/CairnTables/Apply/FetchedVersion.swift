@@ -66,9 +66,12 @@ struct FetchedVersion {
   private(set) var detachedColumns: [Int] = []
   /// Whether this is parked content that is tried again, not something that was just fetched.
   var isRetry = false
+  /// Whether the row lacks something of it, though its tag is known here (tables T29).
+  var isMissed = false
 
-  var name: String { record.id.name }
-  var tag: ChangeTag? { record.changeTag }
+  // Asked for all the time: not by way of `record`, which would be copied.
+  var name: String { content.record.id.name }
+  var tag: ChangeTag? { content.record.changeTag }
 
   init(_ record: Record, _ plan: TablePlan, _ content: RecordContent) throws(Problem) {
     var clocks = FieldClocks(life: content.life, cut: content.cut, columns: content.clocks)

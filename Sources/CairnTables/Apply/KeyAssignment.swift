@@ -20,6 +20,8 @@ struct KeyAssignment {
     let known = try file.names.record(named: version.name, plan)
     let isPutAside = known?.flags.contains(.parked) == true
     if known?.isAlive == true && !isPutAside { return }
+    // The version that was here when the row was deleted: it comes to nothing.
+    if let known, !known.isAlive, known.tag == version.tag { return }
     // A row that was put aside gets its integer back where that is free (tables M10).
     let wish = isPutAside ? known?.wish ?? version.wish : version.wish
     if let wish, taken[plan.number]?.contains(wish) != true, try !file.rowExists(plan, .integer(wish)) {

@@ -13,7 +13,7 @@ struct MergedContent {
   /// - Parameters:
   ///   - own: the content that is parked, under the clocks of `local`.
   init(local: RecordRow, _ own: FetchedVersion, with fetched: FetchedVersion) {
-    merge = RecordMerge(local: local, cells: own.cells, fetched: fetched)
+    merge = RecordMerge(local: local, cells: LocalCells(cells: own.cells), fetched: fetched)
     record = merge.record
     self.fetched = fetched
     var cells = own.cells

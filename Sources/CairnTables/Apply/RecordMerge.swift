@@ -29,15 +29,18 @@ struct RecordMerge {
   private var dirty: Set<String> = []
   private var droppedFromServer = false
 
-  /// - Parameter cells: the local row's values by column, local foreign keys as references.
-  init(local: RecordRow, cells: [MergeCell], fetched: FetchedVersion) {
+  /// - Parameter cells: the local row's values.
+  init(local: RecordRow, cells: LocalCells, fetched: FetchedVersion) {
     plan = fetched.plan
     record = local
     let cut = maximum(local.clocks.cut, fetched.clocks.cut)
     record.clocks.cut = cut
     record.clocks.life = max(local.clocks.life, fetched.clocks.life)
-    for column in plan.columns.indices where plan.isField(column) {
-      mergeColumn(column, local: local, localCell: cells[column], fetched: fetched, cut: cut)
+    let (theirs, theirCells) = (fetched.clocks.columns, fetched.cells)
+    for column in theirs.indices where plan.isField(column) {
+      // Most fields of most versions are those that are here.
+      if theirs[column] == local.clocks.columns[column], cut == nil, theirCells[column] == cells[column] { continue }
+      mergeColumn(column, local: local, localCell: cells[column], theirs[column], theirCells[column], cut: cut)
     }
     mergeKept(local: local, fetched: fetched, cut: cut)
     finish(local: local, fetched: fetched)
@@ -47,19 +50,21 @@ struct RecordMerge {
   mutating func move(to key: Value) { record.key = key }
 
   private mutating func mergeColumn(
-    _ column: Int, local: RecordRow, localCell: MergeCell, fetched: FetchedVersion, cut: FieldClock?
+    _ column: Int, local: RecordRow, localCell: MergeCell, _ theirClock: FieldClock, _ theirCell: MergeCell,
+    cut: FieldClock?
   ) {
+    let theirClock = theirClock == FieldClocks.never ? nil : theirClock
     let name = plan.columns[column].wireName
     let ours = alive(local.clocks.clock(of: column), cut)
-    let theirs = alive(fetched.clocks.clock(of: column), cut)
-    if theirs == nil && fetched.clocks.clock(of: column) != nil { droppedFromServer = true }
-    switch mergeField(local: ours, remote: theirs, localValue: localCell, remoteValue: fetched.cells[column]) {
+    let theirs = alive(theirClock, cut)
+    if theirs == nil && theirClock != nil { droppedFromServer = true }
+    switch mergeField(local: ours, remote: theirs, localValue: localCell, remoteValue: theirCell) {
     case .local:
       dirty.insert(name)
     case .remote:
       record.clocks.columns[column] = theirs ?? FieldClocks.never
       broughtNews = true
-      if fetched.cells[column] != localCell { changes.append((column, .set(fetched.cells[column]))) }
+      if theirCell != localCell { changes.append((column, .set(theirCell))) }
       if let ours, local.pending == .save, local.dirty.contains(name), let theirs {
         losses.append(Loss(field: name, localClock: ours, remoteClock: theirs))
       }

@@ -20,17 +20,14 @@ struct RowWriter {
   // MARK: Writing
 
   func insert(_ plan: TablePlan, _ key: Value, _ columns: [Int], _ values: [Value]) throws -> Refusal? {
-    let sql = file.statements(plan).insert(columns)
     return try write(plan, key, .insert) {
-      let statement = try file.connection.cached(sql)
-      try statement.run(values)
+      try file.statements(plan).insert(columns).run(values)
     }
   }
 
   func update(_ plan: TablePlan, _ key: Value, _ columns: [Int], _ values: [Value]) throws -> Refusal? {
-    let sql = file.statements(plan).update(columns)
     return try write(plan, key, .update) {
-      let statement = try file.connection.cached(sql)
+      let statement = try file.statements(plan).update(columns)
       try file.bindKey(key, plan, to: statement)
       for (i, value) in values.enumerated() { try statement.bind(Int32(plan.keyColumns.count + 1 + i), value) }
       try statement.run()
@@ -52,7 +49,7 @@ struct RowWriter {
 
   func delete(_ plan: TablePlan, _ key: Value) throws -> Refusal? {
     try write(plan, key, .delete) {
-      let statement = try file.connection.cached(file.statements(plan).delete)
+      let statement = try file.statements(plan).delete.get()
       try file.bindKey(key, plan, to: statement)
       try statement.run()
     }
@@ -64,7 +61,7 @@ struct RowWriter {
     let differing = columns.indices.filter { row[columns[$0]] != values[$0] && !plan.columns[columns[$0]].isKey }
     if differing.isEmpty { return }
     try file.setTriggers(false)
-    let statement = try file.connection.cached(file.statements(plan).update(differing.map { columns[$0] }))
+    let statement = try file.statements(plan).update(differing.map { columns[$0] })
     try file.bindKey(key, plan, to: statement)
     for (i, at) in differing.enumerated() {
       // A value may come back in another storage class by the column's affinity; that is no difference of a trigger's.

@@ -49,7 +49,7 @@ struct UniqueResolver {
   private func writeAgain(
     _ version: FetchedVersion, row: [Value], _ obstacle: String, _ write: () throws -> RowWriter.Refusal?
   ) throws -> WriteRefused? {
-    let cells = try file.cells(of: row, version.plan)
+    let cells = try file.cells(of: row, version.plan).all
     // The row may depend on one that just left.
     if let missing = try ParentCheck(applier).missingParent(
       of: row, cells, version, changed: Array(version.plan.columns.indices))

@@ -74,7 +74,9 @@ extension VersionApplier {
         }
       }
     }
-    if let missing = try ParentCheck(applier).missingParent(of: row, version.cells, version, changed: columns) {
+    if !plan.foreignKeys.isEmpty,
+      let missing = try ParentCheck(applier).missingParent(of: row, version.cells, version, changed: columns)
+    {
       return try meetMissing(missing, missing.name, local)
     }
     if let refused = try insert(key, columns, row) {

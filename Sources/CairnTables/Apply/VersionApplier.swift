@@ -27,6 +27,7 @@ struct VersionApplier {
     guard let local = try file.names.record(named: version.name, plan) else {
       return try create(over: nil)
     }
+    if try applier.isEcho(version, local) { return .unchanged }
     if let deletedAt = local.deletedAt { return try meetDead(local, deletedAt) }
     if local.flags.contains(.parked) { return try joinParked(local) }
     guard var row = try file.row(plan, local.key) else { return try create(over: local) }
@@ -63,7 +64,7 @@ struct VersionApplier {
   private func merge(into local: RecordRow, _ row: [Value], rewriting: [Int] = []) throws -> Result {
     let cells = try file.cells(of: row, plan)
     var merge = RecordMerge(local: local, cells: cells, fetched: version)
-    let content = MergedContent(merge, rowCells: cells, fetched: version)
+    let content = { MergedContent(merge, rowCells: cells.all, fetched: version) }
     var writes = RowWrites(row)
     for (column, change) in merge.changes {
       switch change {
@@ -73,18 +74,20 @@ struct VersionApplier {
         case .value(let value): writes.set(column, value)
         case .missing(let name):
           let missing = try ParentCheck(applier).missing(name, column, version)
-          return try meetMissing(missing, name, local, content: content)
+          return try meetMissing(missing, name, local, content: content())
         }
       }
     }
     for column in rewriting where !writes.columns.contains(column) { writes.set(column, row[column]) }
     let changed = writes.columns.filter { !rewriting.contains($0) || row[$0] != writes.row[$0] }
-    if let missing = try ParentCheck(applier).missingParent(of: writes.row, content.cells, version, changed: changed) {
-      return try meetMissing(missing, missing.name, local, content: content)
+    if !plan.foreignKeys.isEmpty, !changed.isEmpty,
+      let missing = try ParentCheck(applier).missingParent(of: writes.row, content().cells, version, changed: changed)
+    {
+      return try meetMissing(missing, missing.name, local, content: content())
     }
     if let refused = try write(local.key, writes, life: merge.record.clocks.life) {
       guard refused.reason == .unique else { return try keepBase(local, refused) }
-      return try leave(local, content, refused)
+      return try leave(local, content(), refused)
     }
     try moveKey(&merge, local, writes.row)
     var record = merge.record

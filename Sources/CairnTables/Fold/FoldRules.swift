@@ -46,7 +46,7 @@ struct FoldRules {
   private func newRecord(_ plan: TablePlan, _ key: Value, at time: FieldClock) throws -> RecordRow {
     var row = RecordRow(
       table: plan.number, key: key, clocks: FieldClocks(uniform: max(time, 0), plan: plan))
-    row.name = plan.keyKind == .mapped ? .blob(file.newUUID()) : try file.names.storedName(for: key, plan)
+    row.name = plan.keyKind == .mapped ? .blob(file.newUUID(plan, key)) : try file.names.storedName(for: key, plan)
     row.pending = .save
     row.dirty = .all
     row.revision = 1

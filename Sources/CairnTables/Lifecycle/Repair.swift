@@ -45,7 +45,7 @@ struct Repair {
   private func recount(_ plan: TablePlan) throws {
     try file.connection.run(
       """
-      UPDATE cairn_table SET live = (SELECT count(*) FROM cairn_record WHERE tbl = ?1 AND deleted IS NULL)
+      UPDATE cairn_table SET live = (SELECT count(*) FROM cairn_record WHERE tbl = ?1 AND \(RecordStore.isAlive))
       WHERE number = ?1
       """, .integer(Int64(plan.number)))
   }

@@ -61,11 +61,18 @@ struct RowPairing {
 
   /// Rows that met no record count as written at `clock`.
   static func age(_ plan: TablePlan, _ file: FileContext, to clock: FieldClock) throws {
-    try file.connection.run(
-      """
-      UPDATE cairn_record SET clock = ?1, life = NULL WHERE tbl = ?2 AND tag IS NULL AND deleted IS NULL AND pending = 1
-        AND clock = 0 AND clocks IS NULL
-      """, .integer(clock), .integer(Int64(plan.number)))
+    var cursor: Value?
+    while true {
+      let records = try file.records.all(table: plan.number, after: cursor, limit: 1_000)
+      for record in records where record.tag == nil && record.isAlive && record.pending == .save {
+        guard record.clocks == FieldClocks(uniform: 0, plan: plan) else { continue }
+        var aged = record
+        aged.clocks = FieldClocks(uniform: clock, plan: plan)
+        try file.records.update(record, to: aged)
+      }
+      guard records.count == 1_000 else { return }
+      cursor = records.last?.key
+    }
   }
 
   // MARK: One pass
@@ -120,7 +127,7 @@ struct RowPairing {
           paired[plan.number]?.contains(integer) != true, let row = try file.row(plan, record.key)
         else { continue }
         let name = try file.names.name(of: record, plan)
-        let content = Content(try file.cells(of: row, plan), plan, of: name)
+        let content = Content(try file.cells(of: row, plan).all, plan, of: name)
         result.append(LocalRow(record: record, integer: integer, content: content))
       }
       guard records.count == 1_000 else { return result }

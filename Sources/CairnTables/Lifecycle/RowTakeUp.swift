@@ -24,7 +24,8 @@ struct RowTakeUp {
         for parts in keys {
           guard let key = RowKey.canonical(parts, plan) else { continue }
           var row = RecordRow(table: plan.number, key: key, clocks: FieldClocks(uniform: clock, plan: plan))
-          row.name = plan.keyKind == .mapped ? .blob(file.newUUID()) : try file.names.storedName(for: key, plan)
+          row.name =
+            plan.keyKind == .mapped ? .blob(file.newUUID(plan, key)) : try file.names.storedName(for: key, plan)
           row.pending = .save
           row.dirty = .all
           row.revision = 1

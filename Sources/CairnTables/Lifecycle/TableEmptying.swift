@@ -30,7 +30,9 @@ struct TableEmptying {
         }
       }
       try file.setTriggers(true)
-      for table in ["cairn_record", "cairn_log", "cairn_inbox"] { try file.connection.execute("DELETE FROM \(table)") }
+      for table in ["cairn_record", "cairn_prefix", "cairn_log", "cairn_inbox"] {
+        try file.connection.execute("DELETE FROM \(table)")
+      }
       try file.connection.execute("UPDATE cairn_table SET live = 0, null_keys = 0")
       try done()
     }

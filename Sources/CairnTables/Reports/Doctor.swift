@@ -146,7 +146,7 @@ struct Doctor {
 
   private func parkedRecords(_ plan: TablePlan) throws -> Int {
     let count = try file.connection.scalar(
-      "SELECT count(*) FROM cairn_record WHERE tbl = ? AND deleted IS NULL AND (state >> 2) & 4 = 4",
+      "SELECT count(*) FROM cairn_record WHERE tbl = ? AND \(RecordStore.isAlive) AND \(RecordStore.isParked)",
       .integer(Int64(plan.number)))
     return Int(count?.integer ?? 0)
   }

@@ -73,7 +73,8 @@ extension SyncedDatabase {
   private func reasons(_ tables: [StatusReport.Table]) throws -> [StatusReport.Reason] {
     var result = try file.connection.rows(
       """
-      SELECT coalesce(reason, 'unsent'), count(*), min(retry) FROM cairn_record WHERE pending > 0 GROUP BY 1 ORDER BY 1
+      SELECT coalesce(json_extract(rest, '$.reason'), 'unsent'), count(*), min(json_extract(rest, '$.retry'))
+      FROM cairn_record WHERE pending > 0 GROUP BY 1 ORDER BY 1
       """
     ).compactMap { row -> StatusReport.Reason? in
       guard let reason = row[0].text.flatMap(PendingReason.init(rawValue:)) else { return nil }
@@ -107,7 +108,7 @@ extension SyncedDatabase {
     let row = try file.connection.rows(
       """
       SELECT (SELECT count(*) FROM cairn_record WHERE pending > 0), (SELECT sum(null_keys) FROM cairn_table),
-        (SELECT count(*) FROM cairn_record WHERE pending > 0 AND reason IS NOT NULL AND reason <> 'unsent')
+        (SELECT count(*) FROM cairn_record WHERE pending > 0 AND json_extract(rest, '$.reason') <> 'unsent')
       """)[0]
     let withoutKey = Int(row[1].integer ?? 0)
     return Counters(

@@ -75,7 +75,17 @@ public struct TablePlan: Hashable, Sendable {
 
   private final class Box: Sendable {
     let value: Facts
-    init(_ value: Facts) { self.value = value }
+    /// The key column of a mapped table; -1 in others.
+    let mappedKey: Int
+    let localTargets: [(column: Int, table: Int)]
+
+    init(_ value: Facts) {
+      self.value = value
+      mappedKey = value.keyKind == .mapped ? value.columns.firstIndex(where: \.isKey) ?? -1 : -1
+      localTargets = value.columns.indices.compactMap { column in
+        value.columns[column].localTarget.map { (column, $0) }
+      }
+    }
   }
 
   private let facts: Box
@@ -109,7 +119,10 @@ public struct TablePlan: Hashable, Sendable {
   }
 
   /// Whether a column is a field of the record: every column but a mapped key (tables 1.2).
-  public func isField(_ column: Int) -> Bool { keyKind == .natural || !columns[column].isKey }
+  public func isField(_ column: Int) -> Bool { column != facts.mappedKey }
+
+  /// Columns that hold integers of mapped tables, with the numbers of those.
+  var localTargets: [(column: Int, table: Int)] { facts.localTargets }
 
   /// The index of a column by its wire name.
   public func column(wireName: String) -> Int? { columns.firstIndex { $0.wireName == wireName } }

@@ -5,7 +5,7 @@ import CairnSQLite
 extension FileContext {
   func statements(_ plan: TablePlan) -> RowStatements {
     if let statements = rowStatements[plan.number] { return statements }
-    let statements = RowStatements(plan, hasConflictClauses: hasConflictClauses(plan))
+    let statements = RowStatements(plan, connection, hasConflictClauses: hasConflictClauses(plan))
     rowStatements[plan.number] = statements
     return statements
   }
@@ -29,7 +29,7 @@ extension FileContext {
   }
 
   func rowExists(_ plan: TablePlan, _ key: Value) throws -> Bool {
-    let statement = try connection.cached(statements(plan).exists)
+    let statement = try statements(plan).exists.get()
     defer { statement.reset() }
     try bindKey(key, plan, to: statement)
     return try statement.step()
@@ -37,7 +37,7 @@ extension FileContext {
 
   /// The row's values by column; nil when there is no such row.
   func row(_ plan: TablePlan, _ key: Value) throws -> [Value]? {
-    let statement = try connection.cached(statements(plan).selectRow)
+    let statement = try statements(plan).selectRow.get()
     defer { statement.reset() }
     try bindKey(key, plan, to: statement)
     guard try statement.step() else { return nil }

@@ -97,19 +97,9 @@ final class FileContext {
     }
   }
 
-  /// A new record name of a mapped table: 16 random bytes as UUID version 4.
-  func newUUID() -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(16)
-    for _ in 0..<2 {
-      let word = randomness.next()
-      for shift in stride(from: 56, through: 0, by: -8) {
-        bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
-      }
-    }
-    bytes[6] = bytes[6] & 0x0f | 0x40
-    bytes[8] = bytes[8] & 0x3f | 0x80
-    return bytes
+  /// A new record name of a mapped table.
+  func newUUID(_ plan: TablePlan, _ key: Value) -> [UInt8] {
+    records.prefixes.newUUID(plan.number, key.integer ?? -1, randomness)
   }
 }
 

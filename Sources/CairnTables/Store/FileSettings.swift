@@ -16,6 +16,8 @@ struct FileSettings {
     case condition
     /// An answer of the user that no engine has taken yet.
     case answer
+    /// What most change tags end in (``TagCoding``).
+    case tagEnding
   }
 
   private let connection: Connection

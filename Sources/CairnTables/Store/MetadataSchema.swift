@@ -23,13 +23,16 @@ enum MetadataSchema {
     "CREATE TABLE cairn_log(id INTEGER PRIMARY KEY, event, time, v1, v2, v3, v4)",
     """
     CREATE TABLE cairn_record(
-      tbl INTEGER NOT NULL, key NOT NULL, name, pending INTEGER NOT NULL, state INTEGER NOT NULL,
-      revision INTEGER NOT NULL, tag TEXT, deleted INTEGER, life INTEGER, cut INTEGER, clock INTEGER,
-      shape INTEGER, clocks TEXT, dirty TEXT, kept TEXT, wish INTEGER, reason TEXT, retry INTEGER,
-      PRIMARY KEY (tbl, key)) WITHOUT ROWID
+      tbl INTEGER NOT NULL, key NOT NULL, name, pending INTEGER NOT NULL, state INTEGER NOT NULL, tag, clock INTEGER,
+      shape INTEGER, rest TEXT, PRIMARY KEY (tbl, key)) WITHOUT ROWID
     """,
     "CREATE INDEX cairn_record_pending ON cairn_record(pending) WHERE pending > 0",
-    "CREATE UNIQUE INDEX cairn_record_name ON cairn_record(name) WHERE name IS NOT NULL",
+    // Names that stand in the row as they are; not the numbers of prefixes.
+    "CREATE UNIQUE INDEX cairn_record_name ON cairn_record(name) WHERE name >= ''",
+    """
+    CREATE TABLE cairn_prefix(
+      number INTEGER PRIMARY KEY, tbl INTEGER NOT NULL, prefix BLOB NOT NULL UNIQUE, clock INTEGER NOT NULL)
+    """,
     // Fetched records that are not in the rows: stage 0 staged, 1 sealed, 2 parked. A null body is a deletion.
     // A record may be parked here, with edits that are nowhere else, while a fetched version of it is staged.
     """
@@ -52,7 +55,7 @@ enum MetadataSchema {
 
   static let tableNames: Set<String> = [
     "cairn_state", "cairn_setting", "cairn_table", "cairn_log", "cairn_record", "cairn_inbox", "cairn_seen",
-    "cairn_outcome", "cairn_dangling",
+    "cairn_outcome", "cairn_dangling", "cairn_prefix",
   ]
 
   /// Whether the file was prepared by some version of Cairn.

@@ -1,52 +1,53 @@
 import CairnEngine
 import CairnRecords
 import CairnSQLite
+import CairnWire
 
 /// Reads and writes `cairn_record`. Callers hold a transaction wherever they write.
 final class RecordStore {
-  static let columns = """
-    tbl, key, name, pending, state, revision, tag, deleted, life, cut, clock, shape, clocks, dirty, kept, wish, reason, \
-    retry
-    """
+  static let columns = "tbl, key, name, pending, state, tag, clock, shape, rest"
+  /// Conditions on `state`, for SQL.
+  static let isAlive = "state & \(StateBits.dead) = 0"
+  static let isParked = "state & \(StateBits.parked) <> 0"
 
-  private static let selectByKey = "SELECT \(columns) FROM cairn_record WHERE tbl = ?1 AND key = ?2"
-  private static let selectByName = "SELECT \(columns) FROM cairn_record WHERE name = ?1"
   private static let insertion = """
-    INSERT INTO cairn_record(\(columns))
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
-    ON CONFLICT(tbl, key) DO NOTHING
+    INSERT INTO cairn_record(\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT(tbl, key) DO NOTHING
     """
-
   private static let updateInPlace = """
-    UPDATE cairn_record SET state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9, cut = ?10, clock = ?11,
-      shape = ?12, clocks = ?13, dirty = ?14, kept = ?15, wish = ?16, reason = ?17, retry = ?18
-    WHERE tbl = ?1 AND key = ?2
+    UPDATE cairn_record SET state = ?5, tag = ?6, clock = ?7, shape = ?8, rest = ?9 WHERE tbl = ?1 AND key = ?2
     """
   private static let updateAll = """
-    UPDATE cairn_record SET name = ?3, pending = ?4, state = ?5, revision = ?6, tag = ?7, deleted = ?8, life = ?9,
-      cut = ?10, clock = ?11, shape = ?12, clocks = ?13, dirty = ?14, kept = ?15, wish = ?16, reason = ?17,
-      retry = ?18
-    WHERE tbl = ?1 AND key = ?2
-    """
-  private static let progress = """
-    UPDATE cairn_record SET state = ?3, revision = ?4, tag = ?5, dirty = ?6, reason = ?7, retry = ?8
-    WHERE tbl = ?1 AND key = ?2
-    """
-  private static let progressWithPending = """
-    UPDATE cairn_record SET state = ?3, revision = ?4, tag = ?5, dirty = ?6, reason = ?7, retry = ?8, pending = ?9
+    UPDATE cairn_record SET name = ?3, pending = ?4, state = ?5, tag = ?6, clock = ?7, shape = ?8, rest = ?9
     WHERE tbl = ?1 AND key = ?2
     """
 
   let connection: Connection
   let catalog: TableCatalog
+  let prefixes: NamePrefixes
+  private let tags: TagCoding
   private var found = Found()
   private var textNames = (epoch: -1, some: true)
+  private var writer = JSONWriter(capacity: 256)
+  private let byKey: PreparedStatement
+  private let byName: PreparedStatement
+  private let insertStatement: PreparedStatement
+  private let inPlaceStatement: PreparedStatement
+  private let allStatement: PreparedStatement
   /// Change of the number of live records per table since the last flush to `cairn_table`.
   private var liveDeltas: [Int: Int] = [:]
 
   init(_ connection: Connection, _ catalog: TableCatalog) {
     self.connection = connection
     self.catalog = catalog
+    prefixes = NamePrefixes(connection)
+    tags = TagCoding(connection)
+    byKey = PreparedStatement(connection, "SELECT \(Self.columns) FROM cairn_record WHERE tbl = ?1 AND key = ?2")
+    byName = PreparedStatement(
+      connection,
+      "SELECT \(Self.columns) FROM cairn_record INDEXED BY cairn_record_name WHERE name = ?1 AND name >= ''")
+    insertStatement = PreparedStatement(connection, Self.insertion)
+    inPlaceStatement = PreparedStatement(connection, Self.updateInPlace)
+    allStatement = PreparedStatement(connection, Self.updateAll)
   }
 
   // MARK: Reading
@@ -59,7 +60,7 @@ final class RecordStore {
   }
 
   private func read(_ table: Int, _ key: Value) throws -> RecordRow? {
-    let statement = try connection.cached(Self.selectByKey)
+    let statement = try byKey.get()
     defer { statement.reset() }
     try statement.bind(1, Int64(table))
     try statement.bind(2, key)
@@ -72,13 +73,16 @@ final class RecordStore {
     defer { statement.reset() }
     try statement.bind(1, Int64(table))
     try statement.bind(2, key)
-    return try statement.step() ? statement.value(0) : nil
+    return try statement.step() ? try prefixes.expanded(statement.value(0), key: key).name : nil
   }
 
   /// The record with a stored name: a UUID of a mapped table, or a name that its key does not give.
   func find(name: Value) throws -> RecordRow? {
     if case .text = name, try !mayHaveTextNames() { return nil }
-    let statement = try connection.cached(Self.selectByName)
+    if case .blob(let uuid) = name, let place = try prefixes.place(of: uuid) {
+      if let row = try find(place.table, key: .integer(place.key)), row.name == name { return row }
+    }
+    let statement = try byName.get()
     defer { statement.reset() }
     try statement.bind(1, name)
     return try statement.step() ? try read(statement) : nil
@@ -131,20 +135,20 @@ final class RecordStore {
 
   func read(_ s: Statement) throws -> RecordRow {
     let table = Int(s.integer(0))
-    let state = s.integer(4)
+    let state = StateBits(s.integer(4))
+    let key = s.value(1)
+    let stored = try prefixes.expanded(s.value(2), key: key)
+    let clock = s.optionalInteger(6).map { $0 + stored.base }
     var row = RecordRow(
-      table: table, key: s.value(1), name: s.value(2), clocks: try ClockCoding.read(s, from: 8, table, catalog))
+      table: table, key: key, name: stored.name,
+      clocks: try ClockCoding.clocks(shared: state.isDead ? nil : clock, Int(s.integer(7)), table, catalog))
     row.pending = PendingChange(rawValue: s.integer(3)) ?? .none
-    row.life = LifeStatus(rawValue: state & 3) ?? .none
-    row.flags = RecordFlags(rawValue: state >> 2)
-    row.revision = s.integer(5)
-    row.tag = s.optionalText(6).map(ChangeTag.init)
-    row.deletedAt = s.optionalInteger(7)
-    if row.pending == .save { row.dirty = s.isNull(13) ? .all : DirtyCoding.decode(s.text(13)) }
-    row.kept = try s.optionalText(14).map(KeptFields.init(json:))
-    row.wish = s.optionalInteger(15)
-    row.reason = s.optionalText(16).flatMap(PendingReason.init(rawValue:))
-    row.retryAt = s.optionalInteger(17)
+    row.life = state.life
+    row.flags = state.flags
+    row.revision = state.revision
+    row.tag = try tags.read(s, 5)
+    if state.isDead { row.deletedAt = clock ?? 0 }
+    try RecordRest.read(s, 8, into: &row, catalog.plan(table))
     return row
   }
 
@@ -152,7 +156,7 @@ final class RecordStore {
 
   /// Stores a record that is not there yet. Returns false, and does nothing, if its key is taken.
   func insert(_ row: RecordRow) throws -> Bool {
-    let statement = try connection.cached(Self.insertion)
+    let statement = try insertStatement.get()
     try bind(row, to: statement)
     try statement.run()
     guard connection.changes == 1 else { return false }
@@ -168,33 +172,16 @@ final class RecordStore {
       _ = try insert(row)
       return
     }
-    if old.differsOnlyInProgress(from: row) {
-      return try updateProgress(row, pendingChanges: old.pending != row.pending)
-    }
     // Where neither name nor pending changes, the indexes on them are left alone.
-    let isInPlace = old.name == row.name && old.pending == row.pending
-    let statement = try connection.cached(isInPlace ? Self.updateInPlace : Self.updateAll)
+    let isInPlace = old.pending == row.pending && old.name == row.name
+    let statement = try isInPlace ? inPlaceStatement.get() : allStatement.get()
     try bind(row, to: statement)
     try statement.run()
-    liveDeltas[row.table, default: 0] += (row.isAlive ? 1 : 0) - (old.isAlive ? 1 : 0)
-  }
-
-  /// Writes what sending changes of a record: no clocks, and the index of pending records only where it changes.
-  private func updateProgress(_ row: RecordRow, pendingChanges: Bool) throws {
-    let statement = try connection.cached(pendingChanges ? Self.progressWithPending : Self.progress)
-    try statement.bind(1, Int64(row.table))
-    try statement.bind(2, row.key)
-    try statement.bind(3, row.life.rawValue | row.flags.rawValue << 2)
-    try statement.bind(4, row.revision)
-    try statement.bindOptional(5, row.tag?.rawValue)
-    try statement.bindOptional(6, row.pending == .save ? DirtyCoding.encode(row.dirty) : nil)
-    try statement.bindOptional(7, row.reason?.rawValue)
-    try statement.bindOptional(8, row.retryAt)
-    if pendingChanges { try statement.bind(9, row.pending.rawValue) }
-    try statement.run()
+    if row.isAlive != old.isAlive { liveDeltas[row.table, default: 0] += row.isAlive ? 1 : -1 }
   }
 
   func remove(_ row: RecordRow) throws {
+    prefixes.integerWasLeft(row.table, row.name)
     let statement = try connection.cached("DELETE FROM cairn_record WHERE tbl = ?1 AND key = ?2")
     try statement.bind(1, Int64(row.table))
     try statement.bind(2, row.key)
@@ -204,20 +191,18 @@ final class RecordStore {
 
   private func bind(_ row: RecordRow, to s: Statement) throws {
     if case .text = row.name { textNames.some = true }
+    let plan = catalog.plan(row.table)
+    let shared = row.isAlive ? plan.flatMap { ClockCoding.shared(row.clocks, $0) } : nil
     try s.bind(1, Int64(row.table))
     try s.bind(2, row.key)
-    try s.bind(3, row.name)
+    let stored = try prefixes.stored(row.name, row.table, key: row.key, clock: shared ?? row.clocks.life)
+    try s.bind(3, stored.name)
     try s.bind(4, row.pending.rawValue)
-    try s.bind(5, row.life.rawValue | row.flags.rawValue << 2)
-    try s.bind(6, row.revision)
-    try s.bindOptional(7, row.tag?.rawValue)
-    try s.bindOptional(8, row.deletedAt)
-    try ClockCoding.bind(row.clocks, isAlive: row.isAlive, row.table, catalog, to: s, from: 9)
-    try s.bindOptional(14, row.pending == .save ? DirtyCoding.encode(row.dirty) : nil)
-    try s.bindOptional(15, row.kept?.json())
-    try s.bindOptional(16, row.wish)
-    try s.bindOptional(17, row.reason?.rawValue)
-    try s.bindOptional(18, row.retryAt)
+    try s.bind(5, StateBits(row).rawValue)
+    try tags.bind(row.tag, row.pending == .save && row.isAlive, to: s, 6)
+    try s.bindOptional(7, (row.deletedAt ?? shared).map { $0 - stored.base })
+    try s.bindOptional(8, shared == nil ? nil : Int64(catalog.currentGeneration(row.table)))
+    try RecordRest.bind(row, shared: shared, plan, to: s, 9, &writer)
   }
 
   /// Adds the changes of the live counts to `cairn_table`. Called before the transaction commits.
@@ -259,13 +244,5 @@ private struct Found {
   /// Whether nothing can have changed since: no row was written, nothing rolled back, and the transaction is the same.
   func holds(_ connection: Connection) -> Bool {
     epoch == connection.epoch && changes == connection.totalChanges && connection.isInTransaction
-  }
-}
-
-extension RecordRow {
-  /// Whether two states of one record are alike but for what sending changes.
-  fileprivate func differsOnlyInProgress(from other: RecordRow) -> Bool {
-    name == other.name && clocks == other.clocks && deletedAt == other.deletedAt && kept == other.kept
-      && wish == other.wish
   }
 }

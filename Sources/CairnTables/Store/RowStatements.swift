@@ -1,23 +1,27 @@
 import CairnSQLite
 
-/// The SQL texts that read and write rows of one table. Texts are made once per plan, so that the statement cache finds
-/// them again.
+/// The statements that read and write rows of one table, made once per plan.
 final class RowStatements {
-  let selectRow: String
-  let exists: String
-  let delete: String
-  let insert: String
+  let selectRow: PreparedStatement
+  let exists: PreparedStatement
+  let delete: PreparedStatement
   /// `k1 = ?1 AND k2 = ?2 …`
   let keyCondition: String
+  private let connection: Connection
+  private let wholeInsert: PreparedStatement
   private let table: String
   private let columns: [String]
   private let keyCount: Int
+  /// The last statement of each kind, with the columns that it writes: a set of versions mostly writes the same ones.
+  private var lastUpdate: (columns: [Int], statement: Statement)?
+  private var lastInsert: (columns: [Int], statement: Statement)?
 
   /// ` OR ABORT` where the schema has conflict clauses: a fetched row must not remove, skip or half-write others.
   private let onConflict: String
 
   /// - Parameter hasConflictClauses: whether the table's declaration says ON CONFLICT somewhere.
-  init(_ plan: TablePlan, hasConflictClauses: Bool = false) {
+  init(_ plan: TablePlan, _ connection: Connection, hasConflictClauses: Bool = false) {
+    self.connection = connection
     onConflict = hasConflictClauses ? " OR ABORT" : ""
     table = SQLText.quoted(plan.name)
     columns = plan.columns.map { SQLText.quoted($0.name) }
@@ -25,24 +29,34 @@ final class RowStatements {
     keyCondition = plan.keyColumns.enumerated().map { "\(SQLText.quoted(plan.columns[$1].name)) = ?\($0 + 1)" }
       .joined(separator: " AND ")
     let list = columns.joined(separator: ", ")
-    selectRow = "SELECT \(list) FROM main.\(table) WHERE \(keyCondition)"
-    exists = "SELECT 1 FROM main.\(table) WHERE \(keyCondition)"
-    delete = "DELETE FROM main.\(table) WHERE \(keyCondition)"
-    insert =
-      "INSERT\(onConflict) INTO main.\(table)(\(list)) VALUES (\(columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")))"
+    func prepared(_ sql: String) -> PreparedStatement { PreparedStatement(connection, sql) }
+    selectRow = prepared("SELECT \(list) FROM main.\(table) WHERE \(keyCondition)")
+    exists = prepared("SELECT 1 FROM main.\(table) WHERE \(keyCondition)")
+    delete = prepared("DELETE FROM main.\(table) WHERE \(keyCondition)")
+    wholeInsert = prepared(Self.insertion(onConflict, table, columns))
+  }
+
+  private static func insertion(_ onConflict: String, _ table: String, _ columns: [String]) -> String {
+    let values = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+    return "INSERT\(onConflict) INTO main.\(table)(\(columns.joined(separator: ", "))) VALUES (\(values))"
   }
 
   /// Sets the given columns; parameters: the key, then the values in the order of `changed`.
-  func update(_ changed: [Int]) -> String {
+  func update(_ changed: [Int]) throws(SQLiteError) -> Statement {
+    if let lastUpdate, lastUpdate.columns == changed { return lastUpdate.statement }
     let sets = changed.enumerated().map { "\(columns[$1]) = ?\(keyCount + 1 + $0)" }
-    return "UPDATE\(onConflict) main.\(table) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition)"
+    let statement = try connection.cached(
+      "UPDATE\(onConflict) main.\(table) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition)")
+    lastUpdate = (changed, statement)
+    return statement
   }
 
   /// Inserts only the given columns; the others get their defaults.
-  func insert(_ given: [Int]) -> String {
-    if given.count == columns.count { return insert }
-    let list = given.map { columns[$0] }.joined(separator: ", ")
-    let values = given.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
-    return "INSERT\(onConflict) INTO main.\(table)(\(list)) VALUES (\(values))"
+  func insert(_ given: [Int]) throws(SQLiteError) -> Statement {
+    if given.count == columns.count { return try wholeInsert.get() }
+    if let lastInsert, lastInsert.columns == given { return lastInsert.statement }
+    let statement = try connection.cached(Self.insertion(onConflict, table, given.map { columns[$0] }))
+    lastInsert = (given, statement)
+    return statement
   }
 }

@@ -162,6 +162,7 @@ extension RecordBodyCodec {
       for column in sortedColumns { clocks[column] = clock }
       return
     }
+    if try readOwnClocks(text, &clocks) { return }
     var pairs: [(FieldClock, String)] = []
     do {
       pairs = try JSONReader.parse(Array(text.utf8)) { (reader) throws(WireError) in
@@ -186,6 +187,19 @@ extension RecordBodyCodec {
         guard kept.updateValue(clock, forKey: name) == nil else { throw .undecodable("\(name) has two clocks") }
       }
     }
+  }
+
+  /// Reads a text in the form that devices write, whose names are all columns: clocks ascend, names of one clock too.
+  /// Returns false, with nothing read, for any other.
+  private func readOwnClocks(_ text: String, _ clocks: inout [FieldClock]) throws(RecordBodyError) -> Bool {
+    var text = text
+    var read = clocks
+    var scan = ClockScan()
+    let isOwn = text.withUTF8 { scan.run($0, sortedNames, sortedColumns, &read) }
+    guard isOwn else { return false }
+    for clock in scan.clocks { try Reading.check(clock) }
+    clocks = read
+    return true
   }
 
   /// The clock of a text that lists exactly the table's fields under one clock, as this device writes it.

@@ -31,6 +31,8 @@ public final class RecordBodyCodec: Sendable {
   let sortedColumns: [Int]
   /// `["a","b"]` of all fields: most records have one clock.
   let allNames: [UInt8]
+  /// Wire names of ``sortedColumns`` as they stand in JSON, with quotes.
+  let sortedNames: [[UInt8]]
   let columnByName: [String: Int]
   let assetNames: [String]
   let isField: [Bool]
@@ -48,6 +50,11 @@ public final class RecordBodyCodec: Sendable {
     for column in sortedColumns { writer.string(plan.columns[column].wireName) }
     writer.endArray()
     allNames = writer.bytes
+    sortedNames = sortedColumns.map { column in
+      var writer = JSONWriter(capacity: 64)
+      writer.string(plan.columns[column].wireName)
+      return writer.bytes
+    }
     columnByName = Dictionary(
       sortedColumns.map { (plan.columns[$0].wireName, $0) }, uniquingKeysWith: { first, _ in first })
     wireNames = plan.columns.map(\.wireName)

@@ -181,7 +181,7 @@ struct RandomRun {
   private static func pending(_ device: Device) throws -> [String] {
     try device.picture(
       """
-      SELECT tbl, key, name, pending, state, revision, tag, deleted, dirty, reason FROM cairn_record WHERE pending > 0
+      SELECT tbl, key, name, pending, flags, revision, tag, deleted, dirty, reason FROM \(RecordView.sql) WHERE pending > 0
       """)
   }
 

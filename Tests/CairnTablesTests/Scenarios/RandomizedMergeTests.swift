@@ -156,7 +156,7 @@ private struct RandomizedRun {
       for table in Self.tables { known.merge(try device.known(table.name, table.key, table.columns)) { $1 } }
       for record in model.records { check(record, known[record] ?? .absent, device) }
     }
-    let alive = try devices[0].scalar("SELECT count(*) FROM cairn_record WHERE deleted IS NULL")?.integerForTests
+    let alive = try devices[0].scalar("SELECT count(*) FROM \(RecordView.sql) WHERE deleted IS NULL")?.integerForTests
     #expect(try world.serverRecords().count == alive.map(Int.init), "\(place)")
   }
 

@@ -76,7 +76,7 @@ struct StateTableTests {
   }
 
   private func revision(_ key: String) throws -> Int64 {
-    try a.scalar("SELECT max(revision) FROM cairn_record WHERE key = '\(key)'")?.integerForTests ?? 0
+    try a.scalar("SELECT max(revision) FROM \(RecordView.sql) WHERE key = '\(key)'")?.integerForTests ?? 0
   }
 
   @Test("3.2 F7 Absent to New, New edited, New deleted: Absent, nothing sent; Deleted if ever in a batch")

@@ -103,9 +103,9 @@ extension Device {
     let selected = columns.map { "x.\($0)" }.joined(separator: ", ")
     let rows = try rows(
       """
-      SELECT r.key, CASE typeof(r.name) WHEN 'blob' THEN hex(r.name) ELSE r.key END, r.life, r.cut, r.deleted, r.clock,
+      SELECT r.key, coalesce(r.uuid, r.key), r.life, r.cut, r.deleted, r.clock,
         r.clocks, \(selected)
-      FROM cairn_record r JOIN cairn_table t ON t.number = r.tbl LEFT JOIN \(table) x ON x.\(keyColumn) = r.key
+      FROM \(RecordView.sql) r JOIN cairn_table t ON t.number = r.tbl LEFT JOIN \(table) x ON x.\(keyColumn) = r.key
       WHERE t.name = '\(table)'
       """)
     var result: [String: EditModel.Known] = [:]

@@ -77,9 +77,9 @@ extension World {
     let pictures = try devices.map { device in
       try device.picture(
         """
-        SELECT t.name, CASE WHEN typeof(r.name) = 'blob' THEN hex(r.name) ELSE quote(r.key) END, r.life, r.cut, r.clock,
+        SELECT t.name, coalesce(r.uuid, quote(r.key)), r.life, r.cut, r.clock,
           r.clocks, r.kept, r.tag
-        FROM cairn_record r JOIN cairn_table t ON t.number = r.tbl WHERE r.deleted IS NULL AND t.name IN (
+        FROM \(RecordView.sql) r JOIN cairn_table t ON t.number = r.tbl WHERE r.deleted IS NULL AND t.name IN (
           'lists', 'tags', 'slots')
         """)
     }
@@ -127,8 +127,8 @@ extension Device {
   func state(_ key: String) throws -> String {
     let rows = try rows(
       """
-      SELECT r.pending, r.state & 3, r.tag IS NULL, r.deleted IS NULL, r.reason
-      FROM cairn_record r JOIN cairn_table t ON t.number = r.tbl WHERE t.name = 'lists' AND r.key = '\(key)'
+      SELECT r.pending, r.life_status, r.tag IS NULL, r.deleted IS NULL, r.reason
+      FROM \(RecordView.sql) r JOIN cairn_table t ON t.number = r.tbl WHERE t.name = 'lists' AND r.key = '\(key)'
       """)
     guard let row = rows.first else { return "Absent" }
     let hasTag = row[2] == .integer(0)
@@ -144,7 +144,7 @@ extension Device {
   func unconfirmed(_ key: String) throws -> String? {
     try texts(
       """
-      SELECT r.dirty FROM cairn_record r JOIN cairn_table t ON t.number = r.tbl
+      SELECT r.dirty FROM \(RecordView.sql) r JOIN cairn_table t ON t.number = r.tbl
       WHERE t.name = 'lists' AND r.key = '\(key)' AND r.dirty IS NOT NULL
       """
     ).first
