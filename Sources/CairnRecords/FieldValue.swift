@@ -1,6 +1,7 @@
 /// A value of a record's field, as CloudKit types it.
 ///
-/// Rare cases are boxed so that an array of scalars stays small.
+/// Rare cases are boxed so that an array of scalars stays small. Values are equal if their bytes are: `String`'s own `==` takes
+/// two spellings of one character for equal, and a change from one to the other would get lost.
 public enum FieldValue: Hashable, Sendable {
   case string(String)
   case int64(Int64)
@@ -15,6 +16,42 @@ public enum FieldValue: Hashable, Sendable {
   indirect case list(FieldType, [FieldValue])
   /// A value that the client marked `isEncrypted`.
   indirect case encrypted(FieldValue)
+
+  public static func == (a: FieldValue, b: FieldValue) -> Bool {
+    switch (a, b) {
+    case (.string(let x), .string(let y)): sameBytes(x, y)
+    case (.int64(let x), .int64(let y)): x == y
+    case (.double(let x), .double(let y)), (.timestamp(let x), .timestamp(let y)): x.bitPattern == y.bitPattern
+    case (.bytes(let x), .bytes(let y)): x == y
+    case (.reference(let x), .reference(let y)): x == y
+    case (.asset(let x), .asset(let y)): x == y
+    case (.location(let x), .location(let y)): x == y
+    case (.list(let type, let x), .list(let other, let y)): type == other && x == y
+    case (.encrypted(let x), .encrypted(let y)): x == y
+    default: false
+    }
+  }
+
+  private static func sameBytes(_ a: String, _ b: String) -> Bool {
+    a.utf8.count == b.utf8.count && a.utf8.elementsEqual(b.utf8)
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    // Strings of equal bytes have equal hashes.
+    case .string(let text): hasher.combine(text)
+    case .int64(let integer): hasher.combine(integer)
+    case .double(let real), .timestamp(let real): hasher.combine(real.bitPattern)
+    case .bytes(let bytes): hasher.combine(bytes)
+    case .reference(let reference): hasher.combine(reference)
+    case .asset(let asset): hasher.combine(asset)
+    case .location(let location): hasher.combine(location)
+    case .list(let type, let values):
+      hasher.combine(type)
+      hasher.combine(values)
+    case .encrypted(let value): hasher.combine(value)
+    }
+  }
 }
 
 /// The scalar types of fields. A list is named by its element type.
