@@ -151,6 +151,21 @@ import Testing
     #expect(a.sent.isEmpty)
   }
 
+  /// A batch that tables fill to the cap travels in one request: none is a remainder of the one before.
+  @Test func e9LargeRowsFillRequestsEvenly() throws {
+    let (a, _) = try pair()
+    try a.sql(
+      """
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+      INSERT INTO item(id, text) SELECT 'i' || i, hex(zeroblob(10000)) FROM n
+      """)
+    a.cloud.clearLog()
+    #expect(try a.sync().counts.saved == 400)
+    var sizes: [Int] = []
+    for case .modify(_, let operations, _) in a.cloud.log.map(\.call) { sizes.append(operations.count) }
+    #expect(sizes.count < 9 && sizes.dropLast().allSatisfy { $0 > 50 }, "\(sizes)")
+  }
+
   @Test func e28DeletesThatARemoteDeleteCascadesToReachTheServer() throws {
     let (a, b) = try pair()
     try a.sql("INSERT INTO list VALUES('l', 'x'); INSERT INTO item(id, list) VALUES('i', 'l'), ('j', 'l')")

@@ -15,6 +15,9 @@ extension SyncStateMachine {
     }
     var limits = limits
     limits.entriesPerRequest = max(1, min(limits.entriesPerRequest, run.cap))
+    // A category that fills its batch to the cap goes over it by a record: that is no reason to cut the batch in two.
+    let bytesPerRequest = limits.bytesPerRequest
+    limits.bytesPerRequest = bytesPerRequest / 5 * 4
     var request = BatchRequest(
       limits: limits, now: now.wall, isManual: run.request.isManual, deletesOnly: run.savesWait,
       excluded: run.excluded[lane] ?? [:])
@@ -23,17 +26,20 @@ extension SyncStateMachine {
     let traits = configuration.categories[lane.category]
     let send = ZoneSend(
       zone: lane.zone, category: lane.category, request: request, settings: settings,
-      attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest, start: movableToken(lane.zone),
-      wantsSaved: traits.wantsSavedRecords)
+      attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest, start: movableToken(lane),
+      wantsSaved: traits.wantsSavedRecords, bytesPerRequest: bytesPerRequest)
     self.run?.send = send
     perform(send.firstTask, for: .send(lane))
   }
 
   /// The zone's token, if everything before it has reached the categories: then own changes may move it. While pages are
   /// staged or a snapshot is not swept, an own change may be older than what waits there, and its echo is needed.
-  private func movableToken(_ zone: ZoneID) -> ChangeToken? {
-    guard run?.fetched.contains(zone) == true, !registry.isInSnapshot(zone) else { return nil }
-    return registry.token(zone)
+  private func movableToken(_ lane: Lane) -> ChangeToken? {
+    let name = configuration.categories[lane.category].name
+    guard run?.fetched.contains(lane.zone) == true, !registry.isInSnapshot(lane.zone),
+      registry.bootstrapStart(lane.zone, name) == nil
+    else { return nil }
+    return registry.token(lane.zone)
   }
 
   /// Something is to be sent into a zone that does not exist: it is created first (engine E5).

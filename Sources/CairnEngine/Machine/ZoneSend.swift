@@ -56,6 +56,8 @@ struct ZoneSend: Sendable {
   /// The records of saved entries as the server returned them, by index; only where the category wants them.
   private(set) var returned: [Int: Record] = [:]
   private let wantsSaved: Bool
+  /// Encoded bytes of a request; more than the category was told.
+  private let bytesPerRequest: Int
   private var ranges: [Range<Int>] = []
   /// The range whose request is out, and those of its entries that are in the request.
   private var range: Range<Int> = 0..<0
@@ -66,8 +68,9 @@ struct ZoneSend: Sendable {
 
   init(
     zone: ZoneID, category: Int, request: BatchRequest, settings: SyncSettings, attempts: [String: Int], cap: Int,
-    start: ChangeToken? = nil, wantsSaved: Bool = false
+    start: ChangeToken? = nil, wantsSaved: Bool = false, bytesPerRequest: Int? = nil
   ) {
+    self.bytesPerRequest = bytesPerRequest ?? request.limits.bytesPerRequest
     self.wantsSaved = wantsSaved
     self.zone = zone
     self.category = category
@@ -144,7 +147,7 @@ struct ZoneSend: Sendable {
     var bytes = 0
     for (index, entry) in entries.enumerated() {
       let size = RecordSize.encoded(entry.operation)
-      if index > start, index - start >= max(1, cap) || bytes + size > request.limits.bytesPerRequest {
+      if index > start, index - start >= max(1, cap) || bytes + size > bytesPerRequest {
         ranges.append(start..<index)
         (start, bytes) = (index, 0)
       }
