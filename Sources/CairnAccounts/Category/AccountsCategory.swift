@@ -178,16 +178,14 @@ public final class AccountsCategory: RecordCategory {
     try change { state, scope in
       state[scope].forgetServer()
       state[scope].settings.isCurrent = false
-      if loss == .purged { state[scope].settings.isPausedByPurge = true }
+      if loss == .purged {
+        state[scope].settings.isPausedByPurge = true
+      } else if !state[scope].settings.isPausedByPurge {
+        // In the same commit: after a crash the engine knows nothing of the zone that it lost.
+        state[scope].refill()
+      }
     }
     if loss == .purged { core.eventStreams.send(.uploadsPausedByPurge) }
-  }
-
-  public func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws {
-    guard zone == self.zone, answer == .recreateAndReupload else { return }
-    try change { state, scope in
-      if !state[scope].settings.isPausedByPurge { state[scope].refill() }
-    }
   }
 
   // MARK: The engine's events

@@ -15,5 +15,14 @@ enum ValueKey {
   }
 
   static func precedes(_ a: FieldValue?, _ b: FieldValue?) -> Bool { bytes(a).lexicographicallyPrecedes(bytes(b)) }
-  static func same(_ a: FieldValue?, _ b: FieldValue?) -> Bool { bytes(a) == bytes(b) }
+
+  static func same(_ a: FieldValue?, _ b: FieldValue?) -> Bool {
+    switch (a, b) {
+    case (nil, nil): true
+    case (.string(let a)?, .string(let b)?): a.utf8.elementsEqual(b.utf8)
+    case (.double(let a)?, .double(let b)?): a.bitPattern == b.bitPattern
+    case (.int64(let a)?, .int64(let b)?): a == b
+    default: bytes(a) == bytes(b)
+    }
+  }
 }

@@ -69,10 +69,10 @@ extension AccountsCore {
 
   /// The live account of an ID.
   public func account(_ id: AccountID) throws(AccountsError) -> Account {
-    try edit { state, scope in
-      guard let account = state[scope].accounts[id]?.content.account else { throw AccountsError.notFound(id) }
-      return account
-    }
+    let state = try described { try file.read() }
+    guard let scope = state.scope else { throw .unresolvedIdentity }
+    guard let account = state[scope].accounts[id]?.content.account else { throw .notFound(id) }
+    return account
   }
 
   /// Changes what the user may change of an account.
@@ -113,7 +113,9 @@ extension AccountsCore {
       return state.adoptLocal(into: scope, moment(state))
     }
     try runIntents()
-    return try edit { state, scope in ids.compactMap { state[scope].accounts[$0]?.content.account } }
+    var adopted: [Account] = []
+    for id in ids { adopted.append(try account(id)) }
+    return adopted
   }
 
   /// Switches the category on or off in the present scope (accounts.md A44–A47).

@@ -96,7 +96,10 @@ public final class AccountsCore: Sendable {
   }
 
   func ticket() throws(AccountsError) -> Ticket {
-    try edit { _, scope in Ticket(scope: scope, generation: file.generation) }
+    // Before the state: a switch that comes between makes the ticket void.
+    let generation = file.generation
+    guard let scope = try described({ try file.read().scope }) else { throw .unresolvedIdentity }
+    return Ticket(scope: scope, generation: generation)
   }
 
   /// Changes a scope, unless another identity has come meanwhile.

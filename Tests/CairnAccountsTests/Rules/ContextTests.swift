@@ -119,7 +119,7 @@ import Testing
     #expect(a.choice == x)
   }
 
-  @Test("accounts.md A33, A37: an explicit choice of none is a choice")
+  @Test("accounts.md A33, A36: an explicit choice of none is a choice")
   func noneIsAChoice() throws {
     let (world, a, b, x, _) = try three()
     try a.core.select(x)

@@ -27,6 +27,10 @@ final class TestWorld: @unchecked Sendable {
     return try TestDevice(self, number: count, user: user, skew: skew, entries: entries)
   }
 
+  /// The name of a user who has signed in on some device.
+  func name(of recordName: String) -> String? { names[recordName] }
+  fileprivate var names: [String: String] = [:]
+
   func cloud(_ user: String = "anna") throws -> InMemoryCloud { try server.cloud(user: user) }
 
   /// What a user's zone holds, by name; empty where there is no zone.
@@ -90,6 +94,7 @@ final class TestDevice {
   let time: any TimeSource
   private(set) var user: String
   private(set) var cloud: FaultInjector
+  private(set) var entryFaults: EntryFaults
   private(set) var core: AccountsCore
   private(set) var syncer: AccountsSync?
   var marker = "1"
@@ -103,7 +108,9 @@ final class TestDevice {
     self.entries = entries
     time = world.clock.skewed(byMilliseconds: skew)
     randomness = SeededRandomness(seed: UInt64(number) * 7_919)
-    cloud = FaultInjector(try world.server.cloud(user: user, limits: CloudLimits(entriesPerRequest: entries)))
+    entryFaults = EntryFaults(try world.server.cloud(user: user, limits: CloudLimits(entriesPerRequest: entries)))
+    cloud = FaultInjector(entryFaults)
+    world.names[try cloud.currentUser()] = user
     core = try Self.core(
       path: world.folder.file("device\(number).sqlite"), .user(try cloud.currentUser()), credentials, keyValues, time,
       randomness, border, marker)
@@ -134,15 +141,27 @@ final class TestDevice {
     border.diesAt = nil
     syncer = nil
     core = try Self.core(path: path, identity, credentials, keyValues, time, randomness, border, marker)
+    if case .user(let stored) = try core.status().identity, let name = world.name(of: stored), name != user {
+      // The process died right after another user had signed in.
+      connect(name, try world.server.cloud(user: name, limits: CloudLimits(entriesPerRequest: entries)))
+    }
     try open()
   }
 
   /// Another user signs in.
   func signIn(_ name: String) throws {
-    user = name
-    cloud = FaultInjector(try world.server.cloud(user: name, limits: CloudLimits(entriesPerRequest: entries)))
-    try core.identityChanged(to: .user(try cloud.currentUser()))
+    // A process that dies here is still the user's of before.
+    let recordName = try world.server.caller(name).recordName
+    world.names[recordName] = name
+    try core.identityChanged(to: .user(recordName))
+    connect(name, try world.server.cloud(user: name, limits: CloudLimits(entriesPerRequest: entries)))
     try open()
+  }
+
+  private func connect(_ name: String, _ cloud: InMemoryCloud) {
+    user = name
+    entryFaults = EntryFaults(cloud)
+    self.cloud = FaultInjector(entryFaults)
   }
 
   func signOut() throws {
@@ -183,6 +202,18 @@ final class TestDevice {
 
   /// Names of the records that this device asked the server to save, in order.
   var sentNames: [String] { cloud.sentOperations.map(\.record.id.name) }
+
+  /// The modify requests, each with the names that it saved.
+  var sentBatches: [[String]] {
+    cloud.log.compactMap {
+      if case .modify(_, let operations, _) = $0.call { operations.map(\.record.id.name) } else { nil }
+    }
+  }
+
+  /// Fetches of the zone from a nil token.
+  var fullFetches: Int {
+    cloud.log.count { if case .zoneChanges(_, nil) = $0.call { true } else { false } }
+  }
 
   var scope: ScopeID { get throws { try core.ticket().scope } }
 }

@@ -1,0 +1,19 @@
+import Foundation
+import Testing
+
+/// `CAIRN_ACCOUNTS_RUNS=10000` makes more of them; `CAIRN_ACCOUNTS_SEED=N` one.
+@Suite struct RandomizedAccountsTests {
+  private static let runs = number("CAIRN_ACCOUNTS_RUNS") ?? 200
+  private static let seed = number("CAIRN_ACCOUNTS_SEED")
+
+  private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
+
+  @Test("accounts.md S77: three devices, two users, crashes, switches and faults keep I1–I8", arguments: 0..<4)
+  func s77(part: Int) throws {
+    if let seed = Self.seed {
+      if part == 0 { try AccountsRun(seed: UInt64(seed)).run(steps: 80) }
+      return
+    }
+    for seed in stride(from: part, to: Self.runs, by: 4) { try AccountsRun(seed: UInt64(seed)).run(steps: 80) }
+  }
+}
