@@ -224,6 +224,7 @@ import Testing
         ? ["sync", "a"] : ["add", "a", "--instance", "https://x.example", "--user", "user\(round)"]
       let process = try RunningProcess(
         Programs.cairn(), world.arguments(words), environment: world.environment, input: World.secret + "\n")
+      // The moment is what is random here; nothing is waited for.
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       process.signal(SIGKILL)
       let result = try process.waitUntilExit()

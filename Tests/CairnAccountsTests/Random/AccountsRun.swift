@@ -193,8 +193,9 @@ final class AccountsRun {
       }
       let other = Self.users.first { $0 != user } ?? ""
       for record in records.values {
-        try demand(
-          !"\(record.fields)".contains("\"\(other)-"), "I5: \(record.id.name) of \(other) is in \(user)'s zone")
+        for case .string(let text)? in record.fields.map(\.value) where text.hasPrefix("\(other)-") {
+          throw Violation(description: "I5: \(record.id.name) of \(other) is in \(user)'s zone")
+        }
       }
       self.deeds[user] = deeds
     }

@@ -3,7 +3,7 @@ import Testing
 
 /// `CAIRN_ACCOUNTS_RUNS=10000` makes more of them; `CAIRN_ACCOUNTS_SEED=N` one.
 @Suite struct RandomizedAccountsTests {
-  private static let runs = number("CAIRN_ACCOUNTS_RUNS") ?? 200
+  private static let runs = number("CAIRN_ACCOUNTS_RUNS") ?? 120
   private static let seed = number("CAIRN_ACCOUNTS_SEED")
 
   private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
