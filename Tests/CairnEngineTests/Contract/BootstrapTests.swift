@@ -63,13 +63,14 @@ import Testing
   @Test func c10NothingIsAppliedOrSentBeforeItIsComplete() throws {
     let device = try SettingsDevice(server, clock, page: 10)
     try device.settings.set("mine", "m", at: 5)
+    try device.settings.set("k2", nil, at: 5)
     device.cloud.script([nil, .error(CloudError(.accessDenied, "no"))])
     let failed = try device.sync()
     #expect(failed.failure != nil)
     #expect(try device.status() == .notActivated)
     #expect(try device.settings.values() == ["mine": "m"])
     #expect(device.cloud.sentOperations.isEmpty)
-    #expect(try device.settings.pending() == ["mine"])
+    #expect(try device.settings.pending() == ["k2", "mine"])
     // The engine's own fetch came through all the same; its pages wait with those of the bootstrap.
     #expect(try device.token != nil)
     #expect(try device.settings.stagedCount(isSealed: true) == 0)
@@ -136,6 +137,19 @@ import Testing
     try device.sync()
     #expect(try device.status() == .current)
     #expect(device.fullFetches == 3)
+  }
+
+  @Test func c10ANeedRaisedWhileABootstrapIsCutOffIsNotClearedByItsRest() throws {
+    let device = try SettingsDevice(server, clock, page: 10)
+    device.cloud.script([nil, nil, .lostRequest])
+    try device.sync()
+    try SyncSession.raiseNeed(of: "settings", in: device.file)
+    device.relaunch()
+    clock.advance(seconds: 60)
+    try device.sync()
+    #expect(try device.status() == .activated)
+    try device.sync()
+    #expect(try device.status() == .current)
   }
 
   @Test func c10ANeedSurvivesARelaunchAndIsCounted() throws {

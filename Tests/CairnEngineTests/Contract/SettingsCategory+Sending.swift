@@ -30,7 +30,7 @@ extension SettingsCategory {
     if request.deletesOnly && row[1].string == "save" { return false }
     if row[1].string == "save", try gate(key) != nil { return false }
     // What may have been missed decides whether a first insert is right (accounts A57).
-    if try !request.isCurrent && tag(key) == nil { return false }
+    if row[1].string == "save", try !request.isCurrent && tag(key) == nil { return false }
     if row[3].number == 1 { return request.isManual }
     return request.isManual || (row[4].number ?? 0) <= request.now
   }
