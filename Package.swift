@@ -19,6 +19,7 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
     .library(name: "Cairn", targets: ["Cairn"]),
+    .library(name: "CairnAccounts", targets: ["CairnAccounts"]),
     .executable(name: "cairn", targets: ["CairnCLI"]),
   ],
   traits: [
@@ -86,6 +87,11 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // An app that shows how logins are kept
+    .executableTarget(
+      name: "FeedReader", dependencies: ["Cairn", "CairnAccounts", "CairnClient", "CairnEngine", "CairnRecords"],
+      path: "Examples/FeedReader", swiftSettings: strict),
+
     tests("HouseTests", []),
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
@@ -99,6 +105,7 @@ let package = Package(
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
     tests("CairnAccountsTests", ["CairnAccounts", "CairnTesting", "ProcessSupport"]),
+    tests("ExampleTests", ["FeedReader", "CairnAccounts", "CairnRecords", "CairnTesting", "ProcessSupport"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),
   ]
 )

@@ -30,6 +30,10 @@ public final class AccountsSync: EngineObserver {
     try core.runIntents()
     try core.migrateLegacyLogins()
     var result = try session.sync(request)
+    // Another identity has come meanwhile: nothing more is this one's.
+    if result.failure == .replaced {
+      return AccountsReport(counts: category.counts, result: result, status: try core.status())
+    }
     let migrated = try core.migrateLegacyLogins().migrated
     // A lost zone was made again in that call: accounts wait for the bootstrap that the next one begins with (A57).
     if result.failure == nil, try !migrated.isEmpty || core.status().holdsInserts { result = try session.sync(request) }

@@ -134,6 +134,8 @@ extension ScopeState {
     entry.send.touch()
     contexts[slot] = entry
     choices[slot] = id
+    // What a choice depends on goes along where nothing else would send it (accounts.md A86).
+    if let id, let send = accounts[id]?.send, !send.isConfirmed, !send.isPending { accounts[id]?.send.touch() }
   }
 
   /// Changes that the server has not confirmed.

@@ -13,6 +13,7 @@ struct SendState: Hashable, Sendable, Codable {
   var isConfirmed = false
   var isPending = false
   var revision: Int64 = 0
+  /// The record was handed to the engine or seen on the server: others may know it.
   var wasHandedOver = false
   var reason: String?
   /// ms since 1970.
@@ -32,6 +33,7 @@ struct SendState: Hashable, Sendable, Codable {
   /// Seen in a fetch, or as the server's copy in a conflict.
   mutating func saw(_ tag: ChangeTag?) {
     isConfirmed = true
+    wasHandedOver = true
     if let tag { self.tag = tag.rawValue }
   }
 

@@ -12,6 +12,8 @@ public final class AccountsCore: Sendable {
   let time: any TimeSource
   let randomness: any Randomness
   private let published: Mutex<AccountsSnapshot>
+  /// Parked records that were told of, or were there at the start.
+  private let toldOf: Mutex<Set<String>>
   let snapshotStreams = Broadcast<AccountsSnapshot>()
   let eventStreams = Broadcast<AccountsEvent>()
 
@@ -42,6 +44,7 @@ public final class AccountsCore: Sendable {
       }
       state = try file.read()
       published = Mutex(AccountsSnapshot(state, generation: 0))
+      toldOf = Mutex(Set(state.scopes.values.flatMap { $0.parked.keys }))
     } catch { throw Self.described(error) }
     self.credentials = credentials
     self.keyValues = keyValues
@@ -65,6 +68,10 @@ public final class AccountsCore: Sendable {
       return present != next
     }
     if isNew { snapshotStreams.send(next) }
+    for (name, record) in state.scopes.values.flatMap(\.parked).sorted(by: { $0.key < $1.key })
+    where toldOf.withLock({ $0.insert(name).inserted }) {
+      eventStreams.send(.recordParked(name: name, record.reason))
+    }
   }
 
   // MARK: Helpers

@@ -83,6 +83,61 @@ import Testing
     #expect(state.accounts[Make.id(1)]?.content.text("label") == "newer")
   }
 
+  @Test("accounts.md S47, A54, A62, C7, C8: records that come while the identity is not resolved are not lost")
+  func s47UnresolvedWhileDelivered() throws {
+    let world = try TestWorld()
+    try world.put(Make.tombstone(Make.id(9)))
+    let device = try world.device()
+    try device.sync()
+    try world.put(Make.account(Make.id(1)))
+    let user = try device.cloud.currentUser()
+    let core = device.core
+    device.cloud.setAfter { call in
+      guard case .zoneChanges = call else { return }
+      do { try core.identityChanged(to: .unresolved) } catch { Issue.record("\(error)") }
+    }
+    try device.sync()
+    #expect(device.core.snapshot.scope == nil)
+    device.cloud.setAfter(nil)
+    device.cloud.clearLog()
+    try device.relaunch(identity: .user(user))
+    #expect(device.live.isEmpty)
+    try device.sync()
+    #expect(device.live == [Make.id(1)])
+    #expect(device.fullFetches == 1)
+  }
+
+  @Test("accounts.md A52: a token that expires between pages of the bootstrap begins it again")
+  func expiredTokenWhilePaging() throws {
+    let world = try TestWorld()
+    for number in 1...5 { try world.put(Make.account(Make.id(number))) }
+    let device = try world.device(entries: 2)
+    device.cloud.fail(.error(CloudError(.changeTokenExpired, "expired")), times: 1) {
+      if case .zoneChanges(_, .some) = $0 { true } else { false }
+    }
+    try device.sync()
+    #expect(device.live.count == 5)
+    #expect(try device.state().settings.isActivated)
+  }
+
+  @Test("accounts.md A46: an older release that ran while the category was off raises a need on re-enable")
+  func olderReleaseWhileOff() throws {
+    let world = try TestWorld()
+    try world.put(Make.tombstone(Make.id(9)))
+    let device = try world.device()
+    try device.sync()
+    try device.core.setEnabled(false)
+    try device.sync()
+    try world.put(Make.account(Make.id(1)))
+    try device.syncAsOlderRelease()
+    try device.relaunch()
+    try device.core.setEnabled(true)
+    device.cloud.clearLog()
+    try device.sync()
+    #expect(device.fullFetches == 1)
+    #expect(device.live == [Make.id(1)])
+  }
+
   @Test("accounts.md S48, A54, A55: a need belongs to no identity: each bootstraps again when it comes")
   func s48NeedOfAll() throws {
     let world = try TestWorld()

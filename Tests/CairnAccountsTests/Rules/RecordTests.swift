@@ -21,13 +21,18 @@ import Testing
 
   @Test(
     "accounts.md A5, engine C6: a record whose name and fields disagree is parked for good, not overwritten, and told")
-  func disagreementIsParked() throws {
+  func disagreementIsParked() async throws {
     let world = try TestWorld()
     let device = try world.device()
     var wrong = Make.account(Make.id(1))
     wrong.id.name = "account-\(Make.id(2))"
     try world.put(wrong)
+    let events = device.core.eventStreams.stream()
     let report = try device.sync()
+    for await event in events {
+      #expect(event == .recordParked(name: wrong.id.name, .disagreement))
+      break
+    }
     #expect(device.live.isEmpty)
     #expect(report.status.parked == 1)
     let parked = try device.state().parked

@@ -165,6 +165,19 @@ import Testing
     #expect(try world.names().isEmpty)
   }
 
+  @Test("accounts.md A30, A83: an account that was only ever fetched gets a tombstone also after its zone was lost")
+  func fetchedThenZoneLost() throws {
+    let (world, a, b, id) = try pair()
+    _ = try world.cloud().deleteZones([TestWorld.zone])
+    b.cloud.fail(.offline, times: 100) { if case .modify = $0 { true } else { false } }
+    try b.sync()
+    b.cloud.heal()
+    try b.core.remove(id)
+    try world.settle([b, a])
+    #expect(try world.names().contains("tombstone-\(id)"))
+    #expect(a.live.isEmpty)
+  }
+
   @Test("accounts.md S26, A24, A43: neither a physical deletion nor a full fetch without it deletes an account")
   func s26AbsenceIsNoDeletion() throws {
     let (world, _, b, id) = try pair()

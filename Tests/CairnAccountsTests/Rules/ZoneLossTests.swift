@@ -83,6 +83,24 @@ import Testing
     }
   }
 
+  @Test("accounts.md A86: after a purge without reupload a later choice goes with the account that it names")
+  func laterChangesGoWithWhatTheyNeed() throws {
+    let world = try TestWorld()
+    let device = try world.device()
+    let (x, y) = (try device.add("x"), try device.add("y"))
+    try device.sync()
+    let category = try #require(device.syncer?.category)
+    for name in try world.names() { try world.delete(name) }
+    try category.zoneLost(TestWorld.zone, .purged, now: 0)
+    try device.core.resumeAfterPurge(reupload: false)
+    try world.settle([device], rounds: 2)
+    #expect(try world.names().isEmpty)
+    try device.core.select(y)
+    try world.settle([device], rounds: 3)
+    #expect(try world.names() == ["account-\(y)", "context-main"])
+    #expect(device.live == [x, y])
+  }
+
   @Test("accounts.md S74, A87: a zone that is missing at a save is really made again")
   func s74ZoneIsCreated() throws {
     let (world, a, _, live, _) = try filled()
