@@ -10,6 +10,10 @@ enum ClientTuning {
   static let compressionThreshold = 1024
   /// Entries that a Cairn server is asked for per page.
   static let preferredPage = 1000
+  /// Bytes of an asset that are fetched: they are held in memory.
+  static let maximalAsset = 256 << 20
+  /// How often the bytes of an asset are sent or fetched, without a wait, when the connection breaks; then the engine waits.
+  static let assetTries = 3
   /// Characters of an unreadable answer that are shown.
   static let excerpt = 60
 }

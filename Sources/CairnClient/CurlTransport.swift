@@ -58,7 +58,7 @@
       // "Expect" costs a round trip or a second of waiting on larger bodies.
       for header in request.headers + ["Expect:", "Accept: application/json"] { list = curl_slist_append(list, header) }
       defer { curl_slist_free_all(list) }
-      let sink = AnswerSink(limit: ClientTuning.maximalAnswer)
+      let sink = AnswerSink(limit: request.answerLimit)
       var message = [CChar](repeating: 0, count: Int(CURL_ERROR_SIZE) + 1)
       return message.withUnsafeMutableBufferPointer { message in
         configure(pair.easy, request, list, sink, message.baseAddress)

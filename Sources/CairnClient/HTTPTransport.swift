@@ -16,6 +16,8 @@ struct HTTPRequest: Sendable {
   var headers: [String]
   /// Nil makes it a GET, otherwise a POST.
   var body: [UInt8]?
+  /// Bytes of the answer, decompressed.
+  var answerLimit = ClientTuning.maximalAnswer
 }
 
 /// A whole answer, decompressed.

@@ -15,8 +15,8 @@ public final class WebServicesDatabase: CloudDatabase {
     var user: String?
   }
 
-  private let options: ServiceOptions
-  private let transport: any HTTPTransport
+  let options: ServiceOptions
+  let transport: any HTTPTransport
   private let compresses: Bool
   private let state: Mutex<State>
 
@@ -50,10 +50,10 @@ public final class WebServicesDatabase: CloudDatabase {
   // MARK: Calls
 
   /// A database in the path: the user's own calls go to the public one (section 2).
-  private enum Target { case database, user }
+  enum Target { case database, user }
 
   /// Does a call and reads its answer.
-  private func call<Answer>(
+  func call<Answer>(
     _ operation: String, at target: Target = .database, body: [UInt8]?,
     _ decode: ([UInt8]) throws(WireError) -> Answer
   ) throws(CloudError) -> Answer {
@@ -107,7 +107,7 @@ public final class WebServicesDatabase: CloudDatabase {
   }
 
   /// What the server offers, asked for where no answer has told yet.
-  private func features() throws(CloudError) -> ServerFeatures {
+  func features() throws(CloudError) -> ServerFeatures {
     if let known = state.withLock({ $0.features }) { return known }
     _ = try currentUser()
     return state.withLock { $0.features ?? .none }
@@ -212,6 +212,12 @@ public final class WebServicesDatabase: CloudDatabase {
     }
   }
 
+  /// What may not be shown in an error of a request to another address than the service's.
+  func errors(hiding secret: String) -> AnswerErrors {
+    let token = state.withLock { $0.token }
+    return AnswerErrors(server: options.server, secrets: [token, options.apiToken ?? "", secret])
+  }
+
   // MARK: Zones
 
   public func createZones(_ zones: [ZoneID]) throws(CloudError) -> [Result<ZoneID, CloudError>] {
@@ -274,7 +280,7 @@ public final class WebServicesDatabase: CloudDatabase {
     }
   }
 
-  private static func encode(capacity: Int = 512, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
+  static func encode(capacity: Int = 512, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
     var writer = JSONWriter(capacity: capacity)
     body(&writer)
     return writer.bytes

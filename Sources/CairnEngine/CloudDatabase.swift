@@ -38,6 +38,19 @@ public protocol CloudDatabase: AnyObject, Sendable {
 
   func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool
 
+  /// Uploads the bytes of assets, one after the other, and gives each with its receipt. Failures of one asset are in its
+  /// place; a failure that concerns them all is thrown. Safe to repeat.
+  ///
+  /// - Parameter bytes: the bytes of the target of that index, asked for when they are sent; what it throws takes the
+  ///   asset's place. Default: a server without assets.
+  func uploadAssets(
+    in zone: ZoneID, _ targets: [AssetTarget], bytes: (Int) throws(CloudError) -> [UInt8]
+  ) throws(CloudError) -> [Result<Asset, CloudError>]
+
+  /// The bytes of an asset as a record of the server names it. Fails with `notFound` when they are not there any more,
+  /// with `accessDenied` when its address has expired: the record, looked up again, has another. Default: no assets.
+  func downloadAsset(_ asset: Asset) throws(CloudError) -> [UInt8]
+
   /// Makes a call that is under way, and every later one, fail with `cancelled`. May be called from any thread.
   func cancel()
 }

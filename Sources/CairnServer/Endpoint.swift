@@ -45,7 +45,7 @@ struct Endpoint: Sendable {
   static let all: [String: Endpoint] = {
     let list: [Endpoint] = [
       .recordsModify, .recordsLookup, .changesZone, .recordsChanges, .changesDatabase, .zonesChanges, .zonesList,
-      .zonesLookup, .zonesModify, .usersCaller, .usersCurrent,
+      .zonesLookup, .zonesModify, .usersCaller, .usersCurrent, .assetsUpload, .assetsRereference,
     ]
     return Dictionary(list.map { ($0.name, $0) }) { first, _ in first }
   }()
@@ -60,6 +60,8 @@ struct EndpointCall: Sendable {
   /// `getCurrentSyncToken` among the query's arguments.
   var wantsToken: Bool
   var numbersAsStrings: Bool
+  /// What stands in front of paths in addresses that are handed out.
+  var base: String
   var body: [UInt8]
 
   /// The body as a request; a body that cannot be read is a `BAD_REQUEST`.
@@ -68,7 +70,9 @@ struct EndpointCall: Sendable {
   }
 
   func style(numbersAsStrings: Bool = false) -> WireStyle {
-    features.style(numbersAsStrings: numbersAsStrings || self.numbersAsStrings)
+    var style = features.style(numbersAsStrings: numbersAsStrings || self.numbersAsStrings)
+    style.assetBase = base
+    return style
   }
 
   /// An error as this client understands it: expired tokens have a code of their own only where it was asked for.

@@ -40,6 +40,7 @@ final class RequestHandler: HTTPHandler {
         return response
       }
     }
+    if isAssetPath(request.path) { return handleAsset(request, answer) }
     do {
       if let fixed = try fixedAnswer(request) { return answer(.success({ fixed })) }
       let (endpoint, scope) = try route(request)
@@ -49,7 +50,7 @@ final class RequestHandler: HTTPHandler {
         wantsToken: request.argument("getCurrentSyncToken") == "true",
         numbersAsStrings: request.argument("numbersAsStrings") == "true"
           || request.argument("numberAsStrings") == "true",
-        body: try body(request))
+        base: base(request), body: try body(request))
       endpoint.run(call, answer)
     } catch { answer(.failure(error)) }
   }
@@ -121,7 +122,15 @@ final class RequestHandler: HTTPHandler {
   }
 
   private func signInURL(_ request: HTTPRequest) -> String {
-    "http://\(request.header("host") ?? "localhost")/signin/\(uuid().prefix(8))"
+    "\(base(request))/signin/\(uuid().prefix(8))"
+  }
+
+  /// What stands in front of paths in addresses that are handed out. A proxy says how it was spoken to; a client that
+  /// lies about it gets addresses that do not work for itself.
+  func base(_ request: HTTPRequest) -> String {
+    if let url = server.settings.publicURL { return url.hasSuffix("/") ? String(url.dropLast()) : url }
+    let scheme = request.header("x-forwarded-proto") == "https" ? "https" : "http"
+    return "\(scheme)://\(request.header("host") ?? "localhost")"
   }
 
   // MARK: Body
@@ -154,7 +163,9 @@ final class RequestHandler: HTTPHandler {
   }
 
   private func addHeaders(to response: HTTPResponse, _ uuid: String) {
-    response.addHeader("Content-Type", "application/json; charset=UTF-8")
+    if !response.hasHeader("Content-Type") {
+      response.addHeader("Content-Type", "application/json; charset=UTF-8")
+    }
     response.addHeader("X-Apple-Request-UUID", uuid)
     response.addHeader("X-Cairn-Features", features)
     response.addHeader(

@@ -74,7 +74,7 @@ extension CloudServer {
         continue
       }
       var work = ZoneModification(
-        server: self, zone: zone, caller: caller, now: now,
+        server: self, zone: zone, caller: caller, incarnation: database.incarnation, now: now,
         isAtomic: request.atomic && zone.name != CloudServer.defaultZoneName)
       try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
       try work.store(writer)
@@ -139,6 +139,7 @@ extension CloudServer {
       return true
     }
     guard isDue else { return }
+    try removeUnusedAssets(now, writer)
     let limit = 10_000
     if try writer.pruneTombstones(before: now - settings.tombstoneRetention, limit: limit) == limit {
       memory.withLock { $0.lastPruning = .min }

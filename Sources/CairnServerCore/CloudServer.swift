@@ -13,6 +13,7 @@ import Synchronization
 public final class CloudServer: Sendable {
   public let settings: ServerSettings
   let storage: any Storage
+  let assets: any AssetStore
   let clock: any ServerClock
   let randomness: any ServerRandomness
   let epochs: Epochs
@@ -23,6 +24,7 @@ public final class CloudServer: Sendable {
     var schemas: [SchemaKey: SchemaMemory] = [:]
     var userNames: [Int64: String] = [:]
     var lastPruning: Int64 = .min
+    var assetSecret: [UInt8]?
   }
 
   struct DatabaseKey: Hashable, Sendable {
@@ -46,10 +48,11 @@ public final class CloudServer: Sendable {
 
   /// Starts a server on a store and with it a new epoch (web-services section 8).
   public init(
-    storage: any Storage, clock: any ServerClock = SystemServerClock(),
+    storage: any Storage, assets: any AssetStore = MemoryAssetStore(), clock: any ServerClock = SystemServerClock(),
     randomness: any ServerRandomness = SystemServerRandomness(), settings: ServerSettings = ServerSettings()
   ) throws(CloudError) {
     self.storage = storage
+    self.assets = assets
     self.clock = clock
     self.randomness = randomness
     self.settings = settings
@@ -60,6 +63,7 @@ public final class CloudServer: Sendable {
       return begun
     }
     removeGarbage()
+    removeAssetLeftovers(assets.parts[...])
   }
 
   /// Finishes queued writes and closes the store.
@@ -174,7 +178,9 @@ public final class CloudServer: Sendable {
   func record(
     _ row: StoredRecord, in zone: ZoneID, fields: Fields, _ caller: Caller, _ reader: any StorageReader
   ) throws -> Record {
-    Record(
+    var fields = fields
+    if row.hasAssets { try addAddresses(to: &fields, caller, reader) }
+    return Record(
       id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position), fields: fields,
       created: RecordStamp(timestamp: row.created, userRecordName: try userName(row.createdBy, caller, reader)),
       modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, caller, reader)),

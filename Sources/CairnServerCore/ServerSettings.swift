@@ -21,6 +21,18 @@ public struct ServerSettings: Sendable {
   /// Environments whose schema refuses unknown types and fields (web-services section 7).
   public var lockedEnvironments: Set<ServerEnvironment> = []
 
+  /// Bytes of an asset.
+  public var bytesPerAsset: Int64 = 50 << 20
+  /// How long an upload address works, in ms.
+  public var uploadLife: Int64 = 900_000
+  /// How long a receipt can be used, in ms; so long are uploaded bytes kept that no record has.
+  public var receiptLife: Int64 = 3_600_000
+  /// How long a download address works at least, in ms.
+  public var downloadLife: Int64 = 3_600_000
+  /// The address under which clients reach the server, `https://HOST[:PORT][/PATH]`, for addresses of assets; nil takes
+  /// the host that each request names.
+  public var publicURL: String?
+
   public init() {}
 }
 

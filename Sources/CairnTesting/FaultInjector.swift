@@ -35,6 +35,8 @@ public final class FaultInjector: CloudDatabase {
     case createZones([ZoneID])
     case deleteZones([ZoneID])
     case zoneExists(ZoneID)
+    case uploadAssets(ZoneID, [AssetTarget])
+    case downloadAsset(Asset)
   }
 
   /// A call and the fault that it met.
@@ -197,6 +199,18 @@ public final class FaultInjector: CloudDatabase {
 
   public func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool {
     try run(.zoneExists(zone)) { () throws(CloudError) in try cloud.zoneExists(zone) }
+  }
+
+  public func uploadAssets(
+    in zone: ZoneID, _ targets: [AssetTarget], bytes: (Int) throws(CloudError) -> [UInt8]
+  ) throws(CloudError) -> [Result<Asset, CloudError>] {
+    try run(.uploadAssets(zone, targets)) { () throws(CloudError) in
+      try cloud.uploadAssets(in: zone, targets, bytes: bytes)
+    }
+  }
+
+  public func downloadAsset(_ asset: Asset) throws(CloudError) -> [UInt8] {
+    try run(.downloadAsset(asset)) { () throws(CloudError) in try cloud.downloadAsset(asset) }
   }
 
   public func cancel() { cloud.cancel() }

@@ -23,7 +23,7 @@ public final class InMemoryCloud: CloudDatabase {
 
   private var options: RequestOptions { RequestOptions(page: limits.entriesPerRequest, conflictRecords: true) }
 
-  private func core() throws(CloudError) -> CloudServer {
+  func core() throws(CloudError) -> CloudServer {
     guard !isCancelled.withLock({ $0 }) else { throw CloudError(.cancelled, "Cancelled") }
     return server.core
   }

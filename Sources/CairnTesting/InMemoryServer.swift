@@ -16,6 +16,8 @@ public final class InMemoryServer: Sendable {
   public let randomness: any ServerRandomness
   public let settings: ServerSettings
   private let storage: SQLiteStorage
+  /// The bytes of assets. Copies of the store do not hold them.
+  public let assets = MemoryAssetStore()
   private let running: Mutex<CloudServer>
 
   public init(
@@ -26,7 +28,9 @@ public final class InMemoryServer: Sendable {
     self.randomness = randomness
     self.settings = settings
     storage = try SQLiteStorage.inMemory()
-    running = Mutex(try CloudServer(storage: storage, clock: clock, randomness: randomness, settings: settings))
+    running = Mutex(
+      try CloudServer(
+        storage: storage, assets: assets, clock: clock, randomness: randomness, settings: settings))
   }
 
   /// The server core that runs now; another one after ``restart()`` and ``restore(_:)``.
@@ -47,7 +51,8 @@ public final class InMemoryServer: Sendable {
 
   /// Ends the server and starts another on the same store: a new epoch, every token stays good.
   public func restart() throws {
-    let next = try CloudServer(storage: storage, clock: clock, randomness: randomness, settings: settings)
+    let next = try CloudServer(
+      storage: storage, assets: assets, clock: clock, randomness: randomness, settings: settings)
     running.withLock { $0 = next }
   }
 

@@ -130,7 +130,7 @@ extension JSONReader {
     return Reference(recordName: name, zone: zone, action: action)
   }
 
-  private mutating func readAsset() throws(WireError) -> Asset {
+  mutating func readAsset() throws(WireError) -> Asset {
     var asset = Asset(fileChecksum: "", size: 0)
     try beginObject()
     while let key = try nextKey() {

@@ -32,7 +32,7 @@ extension JSONWriter {
     case .bytes(let bytes): base64(bytes)
     case .timestamp(let time): milliseconds(time)
     case .reference(let reference): self.reference(reference, style)
-    case .asset(let asset): self.asset(asset)
+    case .asset(let asset): self.asset(asset, style)
     case .location(let location): self.location(location)
     case .list(_, let elements):
       beginArray()
@@ -53,15 +53,20 @@ extension JSONWriter {
     endObject()
   }
 
-  private mutating func asset(_ asset: Asset) {
+  mutating func asset(_ asset: Asset, _ style: WireStyle = WireStyle()) {
     beginObject()
+    assetPairs(asset, style)
+    endObject()
+  }
+
+  /// Writes what an asset's dictionary holds.
+  mutating func assetPairs(_ asset: Asset, _ style: WireStyle) {
     pair("fileChecksum", asset.fileChecksum)
     pair("size", asset.size)
     if let text = asset.referenceChecksum { pair("referenceChecksum", text) }
     if let text = asset.wrappingKey { pair("wrappingKey", text) }
     if let text = asset.receipt { pair("receipt", text) }
-    if let text = asset.downloadURL { pair("downloadURL", text) }
-    endObject()
+    if let text = asset.downloadURL { pair("downloadURL", text.hasPrefix("/") ? style.assetBase + text : text) }
   }
 
   private mutating func location(_ location: Location) {

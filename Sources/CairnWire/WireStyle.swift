@@ -23,6 +23,9 @@ public struct WireStyle: Hashable, Sendable {
   /// CONFLICT entries carry `serverRecord` (section 15, `conflict-record`).
   public var conflictRecord = false
 
+  /// What stands in front of assets' download addresses that begin with `/`.
+  public var assetBase = ""
+
   public init() {}
 
   /// What Cairn's client writes.

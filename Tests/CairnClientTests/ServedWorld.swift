@@ -19,14 +19,15 @@ final class ServedWorld {
 
   private let server: Server
 
-  init(_ route: Route) throws {
+  init(_ route: Route, settings: ServerSettings = ServerSettings()) throws {
     switch route {
-    case .inProcess: server = .inProcess(try InMemoryServer())
+    case .inProcess: server = .inProcess(try InMemoryServer(settings: settings))
     case .loopback:
       let storage = try SQLiteStorage.inMemory()
       let token = try UserAdministration(storage: storage).add("anna").token
       let address = ListenAddress(port: 0)
-      server = .loopback(try RunningServer.start(storage: storage, listen: address), token: token)
+      server = .loopback(
+        try RunningServer.start(storage: storage, listen: address, settings: settings), token: token)
     }
   }
 

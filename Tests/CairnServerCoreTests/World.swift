@@ -32,6 +32,11 @@ struct World {
     try run(.forceReplace, note(name, fields)).saved()
   }
 
+  /// An asset with its receipt.
+  func upload(_ bytes: [UInt8], for target: AssetTarget) throws -> Asset {
+    try cloud.uploadAssets(in: zone, [target]) { (_) throws(CloudError) in bytes }[0].get()
+  }
+
   func stored(_ name: String, in zone: ZoneID? = nil) throws -> Record? {
     try? cloud.lookup(in: zone ?? self.zone, names: [name])[0].get()
   }

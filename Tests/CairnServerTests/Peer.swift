@@ -27,6 +27,7 @@ final class Peer {
   static let path = "/database/1/iCloud.test/production/private/"
   let clock = ManualClock()
   let storage: SQLiteStorage
+  let assets = MemoryAssetStore()
   let transport: Transport
   private(set) var core: CloudServer
   private(set) var running: RunningServer?
@@ -40,7 +41,7 @@ final class Peer {
     let users = UserDirectory(storage: storage, clock: clock)
     _ = try users.add("anna")
     try users.addToken(hash: WebAuthToken.hash(Peer.token), for: "anna")
-    core = try CloudServer(storage: storage, clock: clock, settings: settings)
+    core = try CloudServer(storage: storage, assets: assets, clock: clock, settings: settings)
     try start()
     try post("zones/modify", #"{"operations":[{"operationType":"create","zone":{"zoneID":{"zoneName":"Notes"}}}]}"#)
   }
@@ -52,7 +53,7 @@ final class Peer {
     case .inProcess: handler = RequestHandler(server: core, bodyBytes: 1 << 20)
     case .loopback:
       let server = try RunningServer.start(
-        storage: storage, listen: ListenAddress(port: 0), clock: clock, settings: settings)
+        storage: storage, assets: assets, listen: ListenAddress(port: 0), clock: clock, settings: settings)
       running = server
       core = server.core
     }
@@ -61,7 +62,7 @@ final class Peer {
   /// Ends the server and starts another on the same store.
   func restart() throws {
     running?.stop()
-    core = try CloudServer(storage: storage, clock: clock, settings: settings)
+    core = try CloudServer(storage: storage, assets: assets, clock: clock, settings: settings)
     try start()
   }
 
@@ -119,7 +120,9 @@ final class Peer {
 
   private func reply(_ status: Int, _ headers: [String: String], _ body: [UInt8]) throws -> Reply {
     let plain = headers["content-encoding"] == "gzip" ? try Gzip.decompress(body, limit: 1 << 24) : body
-    return Reply(status: status, headers: headers, body: body, json: try JSONValue(parsing: plain))
+    let isJSON = headers["content-type"]?.hasPrefix("application/json") ?? false
+    return Reply(
+      status: status, headers: headers, body: body, json: isJSON ? try JSONValue(parsing: plain) : .null)
   }
 
   // MARK: Words

@@ -16,6 +16,8 @@
       options: [
         .value("data", "DIR", "folder of the server's data", required: true),
         .value("listen", "HOST:PORT", "where to listen, by default \(defaultAddress); port 0 picks a free one"),
+        .value(
+          "public-url", "URL", "address under which clients reach the server, where a proxy stands in front of it"),
       ],
       example: "cairn serve --data /var/lib/cairn --listen 127.0.0.1:8420")
 
@@ -28,9 +30,10 @@
       let stopped = StopSignal()
       return try context.interruption.whileHandling({ stopped.raise() }) {
         let server: RunningServer
-        do { server = try RunningServer.start(data: try arguments.required("data"), listen: address) } catch let error
-          as ServerStartError
-        {
+        do {
+          server = try RunningServer.start(
+            data: try arguments.required("data"), listen: address, publicURL: try publicURL(arguments))
+        } catch let error as ServerStartError {
           throw CommandError(.failed, error.sentence, remedy: error.remedy)
         }
         context.output.report(["url": .string(server.url)], text: { "listening on \(server.url)" })
@@ -38,6 +41,16 @@
         server.stop()
         return .done
       }
+    }
+  }
+
+  extension ServeCommand {
+    private static func publicURL(_ arguments: Arguments) throws -> String? {
+      guard let url = arguments.value("public-url") else { return nil }
+      guard url.hasPrefix("https://") || url.hasPrefix("http://") else {
+        throw CommandError.usage("'\(url)' is no address", remedy: "give --public-url https://HOST")
+      }
+      return url
     }
   }
 

@@ -13,6 +13,8 @@ typealias ResponseMaker = @Sendable () -> HTTPResponse
 final class HTTPExchange: Sendable {
   private struct State {
     var body: [UInt8] = []
+    /// Takes the body in place of ``body``.
+    var sink: (any BodySink)?
     var isHandedOver = false
     var isSuspended = false
     var response: ResponseMaker?
@@ -40,6 +42,11 @@ final class HTTPExchange: Sendable {
       defer { state.body = [] }
       return state.body
     }
+  }
+
+  var sink: (any BodySink)? {
+    get { state.withLock { $0.sink } }
+    set { state.withLock { $0.sink = newValue } }
   }
 
   // MARK: Handing over

@@ -1,5 +1,6 @@
 import CMicrohttpd
 import CairnRecords
+import CairnServerCore
 import CairnWire
 import Foundation
 import Synchronization
@@ -7,6 +8,9 @@ import Synchronization
 /// Answers requests. Called on the listener's threads; `respond` may be called at once or later, from any thread.
 protocol HTTPHandler: AnyObject, Sendable {
   func handle(_ request: HTTPRequest, respond: @escaping @Sendable (@escaping ResponseMaker) -> Void)
+  /// What takes the body of a request, given without it; nil has it collected. The second part is how many bytes the
+  /// body may have.
+  func sink(for request: HTTPRequest) throws(CloudError) -> (sink: any BodySink, limit: Int)?
   /// The answer to a request that is not let through.
   func refusal(_ error: CloudError) -> HTTPResponse
 }
@@ -91,7 +95,7 @@ final class HTTPListener: @unchecked Sendable {
   }
 
   /// What is wrong with a request before its body is read; nil lets it through.
-  fileprivate func problem(_ connection: OpaquePointer, _ version: String) -> CloudError? {
+  fileprivate func problem(_ connection: OpaquePointer, _ version: String, _ limit: Int) -> CloudError? {
     if counters.withLock({ $0.isStopping }) {
       return CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1)
     }
@@ -105,16 +109,40 @@ final class HTTPListener: @unchecked Sendable {
     }
     guard let length = lengths.first else { return nil }
     guard let count = UInt64(length) else { return CloudError(.badRequest, "Content-Length is no number") }
-    return count > UInt64(limits.bodyBytes) ? tooLarge : nil
+    return count > UInt64(limit) ? HTTPListener.tooLarge(limit) : nil
   }
 
-  private var tooLarge: CloudError {
-    CloudError(.badRequest, "The request body is larger than \(limits.bodyBytes) bytes")
+  private static func tooLarge(_ limit: Int) -> CloudError {
+    CloudError(.badRequest, "The request body is larger than \(limit) bytes")
+  }
+
+  /// Looks at a request before its body comes, and gives the exchange a sink where it wants one. Returns what is wrong.
+  fileprivate func open(
+    _ exchange: HTTPExchange, _ connection: OpaquePointer, _ method: String, _ path: String, _ version: String
+  ) -> CloudError? {
+    var limit = limits.bodyBytes
+    // Only uploads stream; everything else is spared a second look at its headers.
+    guard path.hasPrefix(CloudServer.uploadPath) else { return problem(connection, version, limit) }
+    do {
+      let found = try handler.sink(for: head(connection, method, path))
+      if let found { limit = found.limit }
+      if let problem = problem(connection, version, limit) { return problem }
+      exchange.sink = found?.sink
+      return nil
+    } catch { return error }
   }
 
   /// Takes a part of a body; returns what is wrong with it.
   fileprivate func collect(_ bytes: UnsafeRawBufferPointer, _ exchange: HTTPExchange) -> CloudError? {
-    if exchange.bodyCount + bytes.count > limits.bodyBytes { return tooLarge }
+    if let sink = exchange.sink {
+      do { try sink.take(bytes) } catch {
+        // The rest of the body is read and thrown away, so that the client sees the answer.
+        exchange.sink = IgnoringSink()
+        return error
+      }
+      return nil
+    }
+    if exchange.bodyCount + bytes.count > limits.bodyBytes { return HTTPListener.tooLarge(limits.bodyBytes) }
     let fits = counters.withLock { counters in
       guard counters.collectedBytes + bytes.count <= limits.collectedBytes else { return false }
       counters.collectedBytes += bytes.count
@@ -128,10 +156,17 @@ final class HTTPListener: @unchecked Sendable {
   fileprivate func handOver(_ exchange: HTTPExchange, _ connection: OpaquePointer, _ method: String, _ path: String) {
     let body = exchange.takeBody()
     counters.withLock { $0.collectedBytes -= body.count }
-    var request = HTTPRequest(method: method, path: path, body: body)
+    var request = head(connection, method, path)
+    request.body = body
+    request.sink = exchange.sink
+    handler.handle(request) { exchange.finish($0) }
+  }
+
+  private func head(_ connection: OpaquePointer, _ method: String, _ path: String) -> HTTPRequest {
+    var request = HTTPRequest(method: method, path: path)
     forEachValue(connection, .HEADER_KIND) { request.headers[$0.lowercased()] = $1 }
     forEachValue(connection, .GET_ARGUMENT_KIND) { request.query.append(($0, $1)) }
-    handler.handle(request) { exchange.finish($0) }
+    return request
   }
 
   private func values(_ connection: OpaquePointer, _ name: String) -> [String] {
@@ -175,7 +210,9 @@ private func accessHandler(
   guard let context = slot.pointee else {
     let exchange = listener.begin(connection)
     slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
-    guard let problem = listener.problem(connection, String(cString: version)) else { return .YES }
+    let problem = listener.open(
+      exchange, connection, String(cString: method), String(cString: url), String(cString: version))
+    guard let problem else { return .YES }
     return send(listener.handler.refusal(problem), connection)
   }
   let exchange = Unmanaged<HTTPExchange>.fromOpaque(context).takeUnretainedValue()
@@ -204,12 +241,25 @@ private func requestCompleted(
   slot.pointee = nil
 }
 
-private func send(_ response: HTTPResponse, _ connection: OpaquePointer) -> MHD_Result {
-  let body = response.takeBody()
-  guard let reply = MHD_create_response_from_buffer(body.count, body.baseAddress, .RESPMEM_MUST_FREE) else {
-    free(body.baseAddress)
-    return .NO
+private final class IgnoringSink: BodySink {
+  func take(_ bytes: UnsafeRawBufferPointer) {}
+}
+
+/// The answer as libmicrohttpd sends it; it frees the memory and closes the file.
+private func reply(_ response: HTTPResponse) -> OpaquePointer? {
+  if let file = response.takeFile() {
+    let reply = MHD_create_response_from_fd64(file.size, file.descriptor)
+    if reply == nil { close(file.descriptor) }
+    return reply
   }
+  let body = response.takeBody()
+  let reply = MHD_create_response_from_buffer(body.count, body.baseAddress, .RESPMEM_MUST_FREE)
+  if reply == nil { free(body.baseAddress) }
+  return reply
+}
+
+private func send(_ response: HTTPResponse, _ connection: OpaquePointer) -> MHD_Result {
+  guard let reply = reply(response) else { return .NO }
   defer { MHD_destroy_response(reply) }
   for (name, value) in response.headers { MHD_add_response_header(reply, name, value) }
   return MHD_queue_response(connection, UInt32(response.status), reply)

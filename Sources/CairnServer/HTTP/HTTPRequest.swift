@@ -1,3 +1,5 @@
+import CairnRecords
+
 /// One HTTP request, whole.
 public struct HTTPRequest: Sendable {
   public var method: String
@@ -8,6 +10,8 @@ public struct HTTPRequest: Sendable {
   /// Header names in lower case.
   public var headers: [String: String]
   public var body: [UInt8]
+  /// Where the body went instead, for a request whose bodies are not collected.
+  var sink: (any BodySink)?
 
   public init(
     method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
@@ -24,4 +28,9 @@ public struct HTTPRequest: Sendable {
   public func argument(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
   public func header(_ name: String) -> String? { headers[name] }
+}
+
+/// Takes a body as it comes in. Used by one thread at a time.
+protocol BodySink: AnyObject, Sendable {
+  func take(_ bytes: UnsafeRawBufferPointer) throws(CloudError)
 }

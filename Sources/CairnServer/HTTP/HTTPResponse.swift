@@ -12,6 +12,8 @@ public final class HTTPResponse: @unchecked Sendable {
   public let status: Int
   public private(set) var headers: [(name: String, value: String)]
   private var body: UnsafeMutableBufferPointer<UInt8>
+  /// A file that is sent in place of a body.
+  private var file: (descriptor: Int32, size: UInt64)?
 
   public init(status: Int, headers: [(name: String, value: String)] = [], body: consuming JSONWriter) {
     self.status = status
@@ -25,7 +27,18 @@ public final class HTTPResponse: @unchecked Sendable {
     body = HTTPResponse.copy(bytes)
   }
 
-  deinit { free(body.baseAddress) }
+  /// Takes over an open file.
+  init(status: Int, headers: [(name: String, value: String)] = [], file descriptor: Int32, size: Int64) {
+    self.status = status
+    self.headers = headers
+    body = UnsafeMutableBufferPointer(start: nil, count: 0)
+    file = (descriptor, UInt64(size))
+  }
+
+  deinit {
+    free(body.baseAddress)
+    if let file { close(file.descriptor) }
+  }
 
   public func addHeader(_ name: String, _ value: String) { headers.append((name, value)) }
 
@@ -37,8 +50,21 @@ public final class HTTPResponse: @unchecked Sendable {
     return body
   }
 
+  /// Gives the file away; the receiver closes it.
+  func takeFile() -> (descriptor: Int32, size: UInt64)? {
+    defer { file = nil }
+    return file
+  }
+
   /// A copy of the body, for tests and in-process callers.
-  public var bytes: [UInt8] { [UInt8](body) }
+  public var bytes: [UInt8] {
+    guard let file else { return [UInt8](body) }
+    return [UInt8](unsafeUninitializedCapacity: Int(file.size)) { buffer, count in
+      count = max(0, pread(file.descriptor, buffer.baseAddress, buffer.count, 0))
+    }
+  }
+
+  func hasHeader(_ name: String) -> Bool { headers.contains { $0.name == name } }
 
   /// Compresses the body where that is worth it.
   func compress() {

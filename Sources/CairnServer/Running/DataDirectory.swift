@@ -7,7 +7,7 @@ import Foundation
   import Darwin
 #endif
 
-/// The folder of a server's data: `cairn.db`, and a lock that one running server holds.
+/// The folder of a server's data: `cairn.db`, `assets`, and a lock that one running server holds.
 public struct DataDirectory: Sendable {
   public let path: String
 
@@ -47,6 +47,15 @@ public struct DataDirectory: Sendable {
       throw ServerStartError(
         "the data in \(databasePath) can't be opened (\(error))",
         remedy: "check the file's permissions and the disk, or restore a backup")
+    }
+  }
+
+  /// Opens the folder of assets, for the one server that holds the lock.
+  func openAssets() throws(ServerStartError) -> FileAssetStore {
+    do { return try FileAssetStore(folder: path + "/assets") } catch {
+      throw ServerStartError(
+        "the assets in \(path)/assets can't be opened (\(error))", remedy: "check the folder's permissions and the disk"
+      )
     }
   }
 

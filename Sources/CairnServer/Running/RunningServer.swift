@@ -25,29 +25,46 @@ public final class RunningServer: Sendable {
     let lock = try directory.lock()
     do {
       return try start(
-        storage: try directory.openStorage(), listen: address, settings: settings, lock: lock)
+        storage: try directory.openStorage(), assets: try directory.openAssets(), listen: address, settings: settings,
+        lock: lock)
     } catch {
       close(lock)
       throw error
     }
   }
 
+  /// The same with the usual settings, and with the address under which clients reach the server, nil for the one that
+  /// each request names.
+  public static func start(
+    data path: String, listen address: ListenAddress, publicURL: String?
+  ) throws(ServerStartError) -> RunningServer {
+    var settings = ServerSettings()
+    settings.publicURL = publicURL
+    return try start(data: path, listen: address, settings: settings)
+  }
+
   /// Starts a server on an open store, for tests.
   public static func start(
-    storage: any Storage, listen address: ListenAddress, clock: any ServerClock = SystemServerClock(),
-    randomness: any ServerRandomness = SystemServerRandomness(), settings: ServerSettings = ServerSettings()
+    storage: any Storage, assets: any AssetStore = MemoryAssetStore(), listen address: ListenAddress,
+    clock: any ServerClock = SystemServerClock(), randomness: any ServerRandomness = SystemServerRandomness(),
+    settings: ServerSettings = ServerSettings()
   ) throws(ServerStartError) -> RunningServer {
     try start(
-      storage: storage, listen: address, clock: clock, randomness: randomness, settings: settings, lock: nil)
+      storage: storage, assets: assets, listen: address, clock: clock, randomness: randomness, settings: settings,
+      lock: nil)
   }
 
   private static func start(
-    storage: any Storage, listen address: ListenAddress, clock: any ServerClock = SystemServerClock(),
-    randomness: any ServerRandomness = SystemServerRandomness(), settings: ServerSettings, lock: Int32?
+    storage: any Storage, assets: any AssetStore, listen address: ListenAddress,
+    clock: any ServerClock = SystemServerClock(), randomness: any ServerRandomness = SystemServerRandomness(),
+    settings: ServerSettings, lock: Int32?
   ) throws(ServerStartError) -> RunningServer {
     let (socket, bound) = try ListeningSocket.open(address)
     let core: CloudServer
-    do { core = try CloudServer(storage: storage, clock: clock, randomness: randomness, settings: settings) } catch {
+    do {
+      core = try CloudServer(
+        storage: storage, assets: assets, clock: clock, randomness: randomness, settings: settings)
+    } catch {
       close(socket)
       throw ServerStartError("the store can't be used (\(error.reason))", remedy: "check the disk, or restore a backup")
     }

@@ -1,5 +1,10 @@
 /// Standard base64, for text that turns out to be bytes (web-services section 7).
 enum Base64 {
+  static func encode(_ bytes: [UInt8]) -> String {
+    let text = Base64URL.encode(bytes).replacing("-", with: "+").replacing("_", with: "/")
+    return text + String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
+  }
+
   /// Nil when the text is no base64. Padding may be missing.
   static func decode(_ text: String) -> [UInt8]? {
     var bytes: [UInt8] = []

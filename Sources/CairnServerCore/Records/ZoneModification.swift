@@ -17,6 +17,8 @@ struct ZoneModification {
     var type = ""
     var parent: String?
     var references: [StoredReference] = []
+    /// Digests of the assets of the record after the request.
+    var assets: Set<[UInt8]> = []
     var failure: CloudError?
     /// A forced delete of what is not there.
     var isNothing = false
@@ -37,6 +39,8 @@ struct ZoneModification {
   let server: CloudServer
   let zone: StoredZone
   let caller: Caller
+  /// Of the database.
+  let incarnation: Int64
   let now: Int64
   let isAtomic: Bool
   var steps: [Step] = []
@@ -45,10 +49,13 @@ struct ZoneModification {
   /// The position of the last change that an operation names; nil while nothing is stored.
   private(set) var lastOwnPosition: Int64?
 
-  init(server: CloudServer, zone: StoredZone, caller: Caller, now: Int64, isAtomic: Bool) {
+  init(
+    server: CloudServer, zone: StoredZone, caller: Caller, incarnation: Int64, now: Int64, isAtomic: Bool
+  ) {
     self.server = server
     self.zone = zone
     self.caller = caller
+    self.incarnation = incarnation
     self.now = now
     self.isAtomic = isAtomic
   }
@@ -105,6 +112,7 @@ struct ZoneModification {
     var fields = record.fields
     try schema.admit(&fields, of: step.type, untyped: step.incoming.untypedFields)
     try merge(&fields, step, schema.yielded)
+    try admitAssets(&fields, step, reader)
     step.references = try references(fields, step)
     step.fields = fields
     let encoded = FieldBlob.encode(fields)
@@ -115,7 +123,7 @@ struct ZoneModification {
     step.after = StoredRecord(
       name: step.name, position: 0, type: step.type, created: step.live?.created ?? now,
       createdBy: step.live?.createdBy ?? caller.key, modified: now, modifiedBy: caller.key, parent: step.parent,
-      hasReferences: !step.references.isEmpty, fields: encoded)
+      hasReferences: !step.references.isEmpty, hasAssets: !step.assets.isEmpty, fields: encoded)
   }
 
   private func judgePresence(_ step: Step) throws {
@@ -213,6 +221,9 @@ struct ZoneModification {
         if after.hasReferences || step.before?.hasReferences == true {
           try writer.setReferences(zone.key, source: after.name, step.references)
         }
+        if after.hasAssets || step.before?.hasAssets == true {
+          try writer.setAssetUses(zone.key, source: after.name, step.assets)
+        }
         step.after = after
       } else if step.isDelete, let live = step.live {
         last = try bury(live, time: step.incoming.operation.deleteTime, writer)
@@ -232,9 +243,11 @@ struct ZoneModification {
     tombstone.died = now
     tombstone.parent = nil
     tombstone.hasReferences = false
+    tombstone.hasAssets = false
     tombstone.fields = []
     try writer.put(tombstone, in: zone.key, replacing: row.position)
     if row.hasReferences { try writer.setReferences(zone.key, source: row.name, []) }
+    if row.hasAssets { try writer.setAssetUses(zone.key, source: row.name, []) }
     return tombstone.position
   }
 

@@ -92,6 +92,7 @@ extension SQLiteSession {
       """, zone, .integer(Int64(limit)))
     if connection.changes == limit { return true }
     try connection.run("DELETE FROM reference WHERE zone = ?", zone)
+    try releaseAssets(of: zone)
     try connection.run("DELETE FROM garbage WHERE zone = ?", zone)
     return try connection.scalar("SELECT 1 FROM garbage LIMIT 1") != nil
   }
@@ -125,7 +126,7 @@ extension SQLiteSession {
     try statement.bind(8, record.modifiedBy)
     if let died = record.died { try statement.bind(9, died) }
     if let parent = record.parent { try statement.bind(10, parent) }
-    try statement.bind(11, record.hasReferences ? 1 : Int64(0))
+    try statement.bind(11, (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : Int64(0)))
     try statement.bind(12, record.fields)
     if let previous { try statement.bind(13, previous) }
     try statement.run()

@@ -3,7 +3,7 @@ import CairnSQLite
 /// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
 enum SQLiteTables {
   /// Kept in `PRAGMA user_version`.
-  static let format: Int64 = 1
+  static let format: Int64 = 2
 
   static let create = """
     CREATE TABLE store (position INTEGER NOT NULL);
@@ -40,7 +40,20 @@ enum SQLiteTables {
       firm INTEGER NOT NULL, yielded INTEGER NOT NULL, PRIMARY KEY (container, environment, type, field)) WITHOUT ROWID;
     """
 
-  /// Creates the tables of an empty store. Refuses a store of a newer format.
+  /// What format 2 added.
+  static let assets = """
+    CREATE TABLE secret (value BLOB NOT NULL);
+    CREATE TABLE asset (
+      digest BLOB PRIMARY KEY, size INTEGER NOT NULL, keep_until INTEGER NOT NULL, suspect INTEGER NOT NULL)
+      WITHOUT ROWID;
+    CREATE INDEX asset_suspect ON asset (keep_until) WHERE suspect = 1;
+    CREATE TABLE asset_use (
+      zone INTEGER NOT NULL, source TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (zone, source, digest))
+      WITHOUT ROWID;
+    CREATE INDEX asset_use_digest ON asset_use (digest);
+    """
+
+  /// Creates the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.
   static func prepare(_ connection: Connection) throws {
     // Two processes may open a new store at once: the second finds the tables.
     try connection.transaction {
@@ -48,8 +61,9 @@ enum SQLiteTables {
       guard found <= format else {
         throw StorageFailure("The data was written by a newer version of Cairn (format \(found)): update cairn")
       }
-      guard found == 0 else { return }
-      try connection.execute(create)
+      guard found < format else { return }
+      if found == 0 { try connection.execute(create) }
+      try connection.execute(assets)
       try connection.execute("PRAGMA user_version = \(format)")
     }
   }

@@ -46,6 +46,13 @@ public protocol StorageReader: AnyObject {
   func deleteSelfReferrerCount(_ zone: Int64, of target: String) throws -> Int
 
   func schema(_ container: String, _ environment: ServerEnvironment) throws -> [StoredSchemaField]
+
+  /// What signs addresses and receipts of assets; nil before the first upload.
+  func assetSecret() throws -> [UInt8]?
+  /// Nil for bytes that are not kept.
+  func asset(_ digest: [UInt8]) throws -> AssetSummary?
+  /// Whether a live record in a database of the user has the asset.
+  func isAssetInUse(_ digest: [UInt8], user: Int64) throws -> Bool
 }
 
 /// Changes rows. Confined to the job that it was given to.
@@ -79,6 +86,15 @@ public protocol StorageWriter: StorageReader {
   func pruneTombstones(before time: Int64, limit: Int) throws -> Int
 
   func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws
+
+  func setAssetSecret(_ secret: [UInt8]) throws
+  /// The bytes are kept at least until `time`, ms since 1970.
+  func keepAsset(_ asset: AssetSummary, until time: Int64) throws
+  /// The assets of the record `source` become exactly these.
+  func setAssetUses(_ zone: Int64, source: String, _ digests: Set<[UInt8]>) throws
+  /// Assets that no record has and that need not be kept any longer.
+  func unusedAssets(before time: Int64, limit: Int) throws -> [[UInt8]]
+  func forgetAsset(_ digest: [UInt8]) throws
 }
 
 /// A stretch of the store's history between two starts of the server (web-services section 8).
@@ -142,6 +158,8 @@ public struct StoredRecord: Sendable {
   public var parent: String?
   /// Whether rows of the reference index belong to this record.
   public var hasReferences: Bool
+  /// Whether rows of the index of assets belong to this record.
+  public var hasAssets: Bool
   /// Fields in the form of ``FieldBlob``; empty in a tombstone.
   public var fields: [UInt8]
 
@@ -149,7 +167,8 @@ public struct StoredRecord: Sendable {
 
   public init(
     name: String, position: Int64, type: String, created: Int64, createdBy: Int64, modified: Int64, modifiedBy: Int64,
-    died: Int64? = nil, parent: String? = nil, hasReferences: Bool = false, fields: [UInt8]
+    died: Int64? = nil, parent: String? = nil, hasReferences: Bool = false, hasAssets: Bool = false,
+    fields: [UInt8]
   ) {
     self.name = name
     self.position = position
@@ -161,6 +180,7 @@ public struct StoredRecord: Sendable {
     self.died = died
     self.parent = parent
     self.hasReferences = hasReferences
+    self.hasAssets = hasAssets
     self.fields = fields
   }
 }

@@ -76,6 +76,16 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
     try perform { () throws(CloudError) in try cloud.zoneExists(zone) }
   }
 
+  func uploadAssets(
+    in zone: ZoneID, _ targets: [AssetTarget], bytes: (Int) throws(CloudError) -> [UInt8]
+  ) throws(CloudError) -> [Result<Asset, CloudError>] {
+    try perform { () throws(CloudError) in try cloud.uploadAssets(in: zone, targets, bytes: bytes) }
+  }
+
+  func downloadAsset(_ asset: Asset) throws(CloudError) -> [UInt8] {
+    try perform { () throws(CloudError) in try cloud.downloadAsset(asset) }
+  }
+
   func cancel() {}
 
   // MARK: Failing

@@ -1,3 +1,4 @@
+import CairnRecords
 import CairnSQLite
 
 /// One part of a record name (tables 1.2).

@@ -98,5 +98,13 @@ final class AlteredCloud: CloudDatabase {
     try cloud.deleteZones(zones)
   }
   func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool { try cloud.zoneExists(zone) }
+  func uploadAssets(
+    in zone: ZoneID, _ targets: [AssetTarget], bytes: (Int) throws(CloudError) -> [UInt8]
+  ) throws(CloudError) -> [Result<Asset, CloudError>] {
+    try cloud.uploadAssets(in: zone, targets, bytes: bytes)
+  }
+  func downloadAsset(_ asset: Asset) throws(CloudError) -> [UInt8] {
+    try cloud.downloadAsset(asset)
+  }
   func cancel() { cloud.cancel() }
 }

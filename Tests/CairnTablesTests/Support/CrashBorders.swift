@@ -186,6 +186,14 @@ final class CrashingCloud: CloudDatabase {
   func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool {
     try around("zone exists") { () throws(CloudError) in try cloud.zoneExists(zone) }
   }
+  func uploadAssets(
+    in zone: ZoneID, _ targets: [AssetTarget], bytes: (Int) throws(CloudError) -> [UInt8]
+  ) throws(CloudError) -> [Result<Asset, CloudError>] {
+    try around("upload") { () throws(CloudError) in try cloud.uploadAssets(in: zone, targets, bytes: bytes) }
+  }
+  func downloadAsset(_ asset: Asset) throws(CloudError) -> [UInt8] {
+    try around("download") { () throws(CloudError) in try cloud.downloadAsset(asset) }
+  }
   func cancel() { cloud.cancel() }
 }
 
