@@ -106,6 +106,6 @@ let package = Package(
     tests("CairnSimulationTests", ["CairnSimulation"]),
     tests("CairnAccountsTests", ["CairnAccounts", "CairnTesting", "ProcessSupport"]),
     tests("ExampleTests", ["FeedReader", "CairnAccounts", "CairnRecords", "CairnTesting", "ProcessSupport"]),
-    tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnTesting", "CSQLite"]),
+    tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnServerCore", "CairnTesting", "CSQLite"]),
   ]
 )

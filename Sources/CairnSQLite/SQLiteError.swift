@@ -33,9 +33,6 @@ public struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Whether the file is no database, or a damaged one: trying again is of no use.
   public var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
-  /// The disk is full: the same call may succeed later.
-  public var isFull: Bool { code == SQLITE_FULL }
-
   /// The disk is full, can't be read or can't be written.
   public var isDiskFailure: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_READONLY }
 

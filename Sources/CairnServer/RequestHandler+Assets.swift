@@ -15,7 +15,7 @@ extension RequestHandler {
     guard request.method == "POST" || request.method == "PUT" else { return nil }
     let upload = try server.beginUpload(String(request.path.dropFirst(CloudServer.uploadPath.utf8.count)))
     let type = request.header("content-type") ?? ""
-    let sink = try UploadSink(upload, contentType: type)
+    let sink = try UploadSink(upload, contentType: type) { [self] in noteFailedUpload($0) }
     // Multipart wraps the bytes; what is inside is counted by the upload.
     return (sink, Int(server.settings.bytesPerAsset) + (sink.isMultipart ? 64 << 10 : 0))
   }
@@ -41,7 +41,8 @@ extension RequestHandler {
       sink = made
     }
     guard let sink else { throw CloudError(.badRequest, "An asset is sent with POST") }
-    try sink.finish { result in
+    try sink.finish { [self] result in
+      if case .failure(let error) = result { noteFailedUpload(error) }
       answer(
         result.map { asset in
           {
@@ -51,6 +52,11 @@ extension RequestHandler {
           }
         })
     }
+  }
+
+  /// The operator learns of a full disk from the log: the client only that it has to wait.
+  func noteFailedUpload(_ error: CloudError) {
+    if error.code == .tryAgainLater { log("an upload failed: \(error.reason)") }
   }
 
   /// A client must not take what a user has stored for a page of this server.
@@ -71,17 +77,26 @@ extension RequestHandler {
 final class UploadSink: BodySink {
   private let upload: AssetUpload
   private let multipart: MultipartReader?
+  private let failed: @Sendable (CloudError) -> Void
 
-  init(_ upload: AssetUpload, contentType: String) throws(CloudError) {
+  init(
+    _ upload: AssetUpload, contentType: String, failed: @escaping @Sendable (CloudError) -> Void
+  ) throws(CloudError) {
     self.upload = upload
+    self.failed = failed
     multipart = try MultipartReader(contentType: contentType, part: "files")
   }
 
   var isMultipart: Bool { multipart != nil }
 
   func take(_ bytes: UnsafeRawBufferPointer) throws(CloudError) {
-    guard let multipart else { return try upload.append(bytes) }
-    try multipart.read(bytes) { (part) throws(CloudError) in try upload.append(part) }
+    do throws(CloudError) {
+      guard let multipart else { return try upload.append(bytes) }
+      try multipart.read(bytes) { (part) throws(CloudError) in try upload.append(part) }
+    } catch {
+      failed(error)
+      throw error
+    }
   }
 
   func finish(_ completion: @escaping @Sendable (Result<Asset, CloudError>) -> Void) throws(CloudError) {

@@ -12,7 +12,7 @@ final class RequestHandler: HTTPHandler {
   private let features: String
   private let bodyBytes: Int
   /// Takes one line about a fault of the server itself.
-  private let log: @Sendable (String) -> Void
+  let log: @Sendable (String) -> Void
 
   init(
     server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int,

@@ -13,7 +13,8 @@ public final class TablesCategory: RecordCategory {
   public private(set) var counts = TablesCounts()
 
   let file: FileContext
-  private var sent: [String: SentRevision] = [:]
+  /// Revisions of the batch that was taken last, by record name.
+  private(set) var sent: [String: SentRevision] = [:]
   private var unseenNames: [String] = []
 
   init(_ file: FileContext) { self.file = file }
@@ -38,6 +39,7 @@ public final class TablesCategory: RecordCategory {
   public func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch? {
     try file.transaction {
       try Folder.fold(file)
+      file.large.beginBatch()
       var builder = BatchBuilder(file, request)
       try builder.build()
       sent = builder.sent
@@ -82,6 +84,7 @@ public final class TablesCategory: RecordCategory {
       try Folder.fold(file)
       try noteSeen(page)
       try apply(page.records, page.deletions, now: now)
+      if !page.moreComing { try dropAssetBytes() }
     }
   }
 
@@ -91,10 +94,9 @@ public final class TablesCategory: RecordCategory {
     for record in records {
       if record.type == PublishedTable.recordType { try file.published.take(record) } else { rows.append(record) }
     }
-    let applier = Applier(file, now: now)
-    try applier.apply(rows, deletions)
-    counts.fetched += applier.counts.fetched
-    counts.removed += applier.counts.removed
+    let applied = try file.applyWithAssets(rows, deletions, now: now)
+    counts.fetched += applied.fetched
+    counts.removed += applied.removed
   }
 
   public func stage(_ page: ZonePage, now: Int64) throws {
@@ -128,7 +130,9 @@ public final class TablesCategory: RecordCategory {
         RecordDeletion(id: RecordID(name: $0.name, zone: file.zone), time: $0.deletedAt)
       }
       try apply(entries.compactMap(\.record), deletions, now: now)
-      return try file.inbox.has(.sealed)
+      let isMore = try file.inbox.has(.sealed)
+      if !isMore { try dropAssetBytes() }
+      return isMore
     }
   }
 

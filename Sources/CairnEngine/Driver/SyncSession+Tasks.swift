@@ -5,8 +5,15 @@ extension SyncSession {
   func perform(_ task: EngineTask) -> EngineAnswer {
     do {
       try checkGeneration()
+      if case .retryParked(let zone, let index, let all) = task { try supplyWaiting(zone, index, all: all) }
       guard task.needsServer else { return try retrying { try local(task) } }
-      let answer = try request(task)
+      let answer =
+        if case .modify(let zone, let operations, let atomic) = task {
+          try modify(zone, operations, atomic)
+        } else {
+          try request(task)
+        }
+      try supplyAssets(task, answer)
       // Checked after every wait: an answer to the identity of before is never used under another (engine C11).
       try checkGeneration()
       return answer
@@ -30,9 +37,6 @@ extension SyncSession {
       self.page = page
       return .page(page.outline)
     case .sweep(let zone, let names, let category): return try sweep(zone, names, category)
-    case .modify(let zone, let operations, let atomic):
-      let report = try cloud.modifyReportingPosition(in: zone, operations, atomic: atomic)
-      return .outcomes(report.outcomes, report.position)
     case .lookup(let zone, let names): return .records(try cloud.lookup(in: zone, names: names))
     case .zoneExists(let zone): return .flag(try cloud.zoneExists(zone))
     case .createZones(let zones): return .zones(try cloud.createZones(zones))

@@ -24,6 +24,8 @@ public final class SyncSession {
   private let tag: Int64
   private let isCancelled = Mutex(false)
   var page: PageAtHand?
+  var receipts = AssetReceipts()
+  var wasCancelled: Bool { isCancelled.withLock { $0 } }
 
   /// How often a store that is busy is tried before the zone is left for this call (engine E40).
   private static let storeTries = 3

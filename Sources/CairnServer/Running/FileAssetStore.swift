@@ -1,4 +1,5 @@
 import CCrypto
+import CairnRecords
 import CairnServerCore
 import Synchronization
 
@@ -114,8 +115,11 @@ public final class FileAssetStore: AssetStore {
   }
 
   /// The error that `errno` tells.
-  fileprivate static func failure(_ what: String, _ path: String) -> StorageFailure {
-    if errno == ENOSPC || errno == EDQUOT { return .diskFull }
+  fileprivate static func failure(_ what: String, _ path: String) -> any Error {
+    if errno == ENOSPC || errno == EDQUOT {
+      return CloudError(
+        .tryAgainLater, "The server's disk is full: its operator has to make room", retryAfter: 5)
+    }
     return StorageFailure("\(path) \(what) (\(String(cString: strerror(errno))))")
   }
 }

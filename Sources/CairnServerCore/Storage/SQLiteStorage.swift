@@ -118,7 +118,7 @@ extension SQLiteStorage {
   /// SQLite's errors in the words of ``Storage``.
   static func failure(_ error: any Error) -> any Error {
     guard let error = error as? SQLiteError else { return error }
-    return error.isFull ? StorageFailure.diskFull : StorageFailure("\(error)", isTemporary: error.isBusy)
+    return StorageFailure("\(error)", isTemporary: error.isBusy)
   }
 }
 

@@ -9,9 +9,5 @@ public struct StorageFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.isTemporary = isTemporary
   }
 
-  /// Nothing can be stored until somebody has made room.
-  public static let diskFull = StorageFailure(
-    "The server's disk is full: its operator has to make room", isTemporary: true)
-
   public var description: String { reason }
 }

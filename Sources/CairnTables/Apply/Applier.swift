@@ -109,6 +109,11 @@ final class Applier {
     var held = local
     if reason == .newerFormat {
       if held.pending != .none { held.reason = .schema }
+    } else if reason == .assetMissing {
+      // Merged when the asset is here: sent before, they would take back clocks of the version that is not read yet.
+      guard held.pending != .none else { return }
+      held.reason = .unavailable
+      held.retryAt = now + Inbox.Parking.delay(tries: 0)
     } else {
       held.tag = record.changeTag
     }

@@ -148,7 +148,7 @@ struct DoomedFamily {
     let checking = ParentCheck(Applier(file, now: 0))
     for entry in try file.inbox.parked() {
       guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type), !plan.foreignKeys.isEmpty,
-        case .success(let version) = FetchedVersion.decode(record, file.codec(plan))
+        case .success(let version) = FetchedVersion.decode(record, file.codec(plan), leavesOutAssets: true)
       else { continue }
       for foreignKey in plan.foreignKeys {
         guard let parent = file.catalog.plan(foreignKey.parent),

@@ -73,7 +73,10 @@ struct FetchedVersion {
   var name: String { content.record.id.name }
   var tag: ChangeTag? { content.record.changeTag }
 
-  init(_ record: Record, _ plan: TablePlan, _ content: RecordContent) throws(Problem) {
+  /// - Parameter leavesOutAssets: values in assets that are not here count as NULL; for what only keys and clocks decide.
+  init(
+    _ record: Record, _ plan: TablePlan, _ content: RecordContent, leavesOutAssets: Bool = false
+  ) throws(Problem) {
     var clocks = FieldClocks(life: content.life, cut: content.cut, columns: content.clocks)
     var cells: [MergeCell] = []
     cells.reserveCapacity(content.values.count)
@@ -81,8 +84,9 @@ struct FetchedVersion {
       switch value {
       case .value(let value): cells.append(.value(value))
       case .reference(let name): cells.append(.reference(name))
+      case .large where leavesOutAssets: cells.append(.null)
       case .large:
-        throw Problem(reason: .assetMissing, detail: "a value lies in an asset, which can't be fetched yet")
+        throw Problem(reason: .assetMissing, detail: "a value lies in an asset that could not be fetched")
       }
     }
     var kept: KeptFields?
@@ -96,10 +100,12 @@ struct FetchedVersion {
     self.content.wish = content.key
   }
 
-  static func decode(_ record: Record, _ codec: RecordBodyCodec) -> Result<FetchedVersion, Problem> {
+  static func decode(
+    _ record: Record, _ codec: RecordBodyCodec, leavesOutAssets: Bool = false
+  ) -> Result<FetchedVersion, Problem> {
     do {
       let content = try codec.decode(record.fields, foreignClock: record.modified?.timestamp ?? 0)
-      return .success(try FetchedVersion(record, codec.plan, content))
+      return .success(try FetchedVersion(record, codec.plan, content, leavesOutAssets: leavesOutAssets))
     } catch let problem as Problem {
       return .failure(problem)
     } catch RecordBodyError.newerFormat(let format) {

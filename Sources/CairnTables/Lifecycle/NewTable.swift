@@ -24,7 +24,7 @@ struct NewTable {
       // A record that a newer release wrote stays where it is, with its new reason.
       let records = try file.inbox.parked(ofUnknown: plan.wireName).compactMap(\.record)
       if plan.keyKind == .mapped {
-        var pairing = RowPairing(file, records)
+        var pairing = try RowPairing(file, records)
         try pairing.pair()
       }
       try Applier(file, now: time).apply(records, [])

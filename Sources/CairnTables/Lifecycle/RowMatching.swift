@@ -23,12 +23,14 @@ struct RowMatching {
   /// - Parameter done: runs in the transaction that combines.
   func run(done: () throws -> Void) throws {
     let records = try fetchAll()
+    try fetchAssets(of: records)
     do {
       try file.transaction {
         try Folder.fold(file)
         for plan in file.catalog.plans { try RowTakeUp(file: file, clock: RowPairing.oldest).run(plan) }
         try pair(records)
-        try Applier(file, now: clock).apply(records.filter { TablesCategory.isType($0.type) }, [])
+        _ = try file.applyWithAssets(records.filter { TablesCategory.isType($0.type) }, [], now: clock)
+        try file.large.removeBytes()
         for plan in file.catalog.plans { try RowPairing.age(plan, file, to: clock) }
         try done()
       }
@@ -53,8 +55,21 @@ struct RowMatching {
     return records.keys.sorted().compactMap { records[$0] }
   }
 
+  /// Rows are paired by their whole content. What can't be had is parked and tried again by the syncs.
+  private func fetchAssets(of records: [Record]) throws {
+    let incoming = IncomingAssets(file)
+    for needed in try incoming.needed(by: records) {
+      do throws(CloudError) {
+        let bytes = try cloud.downloadAsset(needed.asset)
+        do { _ = try incoming.hold(bytes, needed.hash) } catch { throw CloudError(.internalError, "\(error)") }
+      } catch {
+        guard error.code == .notFound || error.code == .accessDenied else { throw error }
+      }
+    }
+  }
+
   private func pair(_ records: [Record]) throws {
-    var pairing = RowPairing(file, records)
+    var pairing = try RowPairing(file, records)
     try pairing.pair()
     try pairing.pairByInteger { isNamed($0, options.matchIntegers) }
     // What is paired by integer may be what other rows refer to.

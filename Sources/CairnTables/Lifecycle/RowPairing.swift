@@ -16,12 +16,13 @@ struct RowPairing {
   /// Keys of rows that have their record, by table.
   private var paired: [Int: Set<Int64>] = [:]
 
-  init(_ file: FileContext, _ records: [Record]) {
+  init(_ file: FileContext, _ records: [Record]) throws {
     self.file = file
     var versions: [Int: [FetchedVersion]] = [:]
     for record in records {
       guard let plan = file.catalog.plan(wireName: record.type), plan.keyKind == .mapped,
-        case .success(let version) = FetchedVersion.decode(record, file.codec(plan))
+        case .success(let version) = FetchedVersion.decode(
+          try IncomingAssets(file).resolved(record, plan) ?? record, file.codec(plan))
       else { continue }
       versions[plan.number, default: []].append(version)
     }

@@ -12,6 +12,9 @@ struct BatchBuilder {
   private(set) var entries: [OutgoingEntry] = []
   private(set) var sent: [String: SentRevision] = [:]
   private var bytes = 0
+  /// Bytes of assets to be uploaded: the receipts of the first must still be good when the last is there.
+  private var assetBytes: Int64 = 0
+  private static let assetLimit: Int64 = 64 << 20
   /// Whether a record may go as far as its parents are concerned, by table and key.
   private var decided: [Place: Bool] = [:]
   private var pendingTables: [Int: Bool] = [:]
@@ -31,6 +34,7 @@ struct BatchBuilder {
 
   private var isFull: Bool {
     entries.count >= request.limits.entriesPerRequest || bytes >= request.limits.bytesPerRequest
+      || assetBytes >= Self.assetLimit
   }
 
   mutating func build() throws {
@@ -135,6 +139,11 @@ struct BatchBuilder {
     guard !hasHadItsTurn(name), let parked = try file.inbox.find(name)?.record else { return false }
     var outgoing = parked
     outgoing.changeTag = record.tag
+    if case .success(var content) = file.codec(plan).content(of: parked) {
+      // A replace: what the server has as an asset and is none any more goes by itself.
+      _ = try OutgoingAssets(file).choose(&content, plan, name: name, isOnServer: record.tag != nil) { _ in false }
+      outgoing.fields = file.codec(plan).encode(content)
+    }
     return try add(RecordOperation(record.tag == nil ? .create : .replace, outgoing), record, name)
   }
 
@@ -157,6 +166,9 @@ struct BatchBuilder {
       return false
     }
     bytes += size
+    for case .asset(let asset)? in operation.record.fields.lazy.map(\.value) where asset.pendingHash != nil {
+      assetBytes += asset.size
+    }
     entries.append(OutgoingEntry(operation: operation, revision: record.revision))
     sent[name] = SentRevision(record)
     if !record.flags.contains(.attempted) {

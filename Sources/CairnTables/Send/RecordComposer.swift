@@ -15,19 +15,25 @@ struct RecordComposer {
 
   /// The operation of a pending save: create, update with the fields that are not confirmed, or replace.
   func save(_ record: RecordRow, _ plan: TablePlan, row: [Value], name: String) throws -> RecordOperation {
-    let content = try content(record, plan, row: row, name: name)
+    var content = try content(record, plan, row: row, name: name)
     let codec = file.codec(plan)
+    let isReplacement = record.life == .reinserted || record.flags.contains(.replaces)
+    let assets = try OutgoingAssets(file).choose(&content, plan, name: name, isOnServer: record.tag != nil) { field in
+      !isReplacement && !record.dirty.contains(field)
+    }
     var outgoing = Record(
       id: RecordID(name: name, zone: file.zone), type: plan.wireName, changeTag: record.tag)
     if record.tag == nil {
       outgoing.fields = codec.encode(content)
       return RecordOperation(.create, outgoing)
     }
-    if record.life == .reinserted || record.flags.contains(.replaces) {
+    if isReplacement {
       outgoing.fields = codec.encode(content)
       return RecordOperation(.replace, outgoing)
     }
-    outgoing.fields = codec.encodeChanges(content) { record.dirty.contains($0) }
+    outgoing.fields = codec.encodeChanges(content, released: assets.released) { field in
+      record.dirty.contains(field) || assets.alsoSent.contains(field)
+    }
     return RecordOperation(.update, outgoing)
   }
 

@@ -26,7 +26,7 @@ struct Settlement {
       deleted += 1
       try confirmDelete(name, plan)
     case .conflict(let record):
-      if try Applier(file, now: now).applyConflict(record) {
+      if try Applier(file, now: now).applyConflict(IncomingAssets(file).taken(record, plan)) {
         conflicts += 1
       } else if let sent, sent.isSave {
         // The server holds just this content: the answer to an earlier try was lost.
@@ -44,6 +44,7 @@ struct Settlement {
 
   private func confirmSave(_ name: String, _ plan: TablePlan, _ tag: ChangeTag, _ sent: SentRevision?) throws {
     guard let record = try file.names.record(named: name, plan) else { return }
+    try file.large.confirm(name)
     var confirmed = record
     confirmed.tag = tag
     confirmed.reason = nil

@@ -13,6 +13,7 @@ final class FileContext {
   let settings: FileSettings
   let published: PublishedTables
   private(set) lazy var names = RecordNames(self)
+  private(set) lazy var large = LargeStore(self)
   var rowStatements: [Int: RowStatements] = [:]
   var codecs: [Int: RecordBodyCodec] = [:]
   /// Stored names of the records that lost their integers in the fold that runs, by table: rows of `foreign_keys = OFF`

@@ -55,7 +55,7 @@ enum MetadataSchema {
 
   static let tableNames: Set<String> = [
     "cairn_state", "cairn_setting", "cairn_table", "cairn_log", "cairn_record", "cairn_inbox", "cairn_seen",
-    "cairn_outcome", "cairn_dangling", "cairn_prefix",
+    "cairn_outcome", "cairn_dangling", "cairn_prefix", "cairn_asset", "cairn_large",
   ]
 
   /// Whether the file was prepared by some version of Cairn.
@@ -70,7 +70,7 @@ enum MetadataSchema {
   }
 
   static func install(in connection: Connection) throws(SQLiteError) {
-    for statement in statements { try connection.execute(statement) }
+    for statement in statements + LargeStore.statements { try connection.execute(statement) }
     try connection.run("INSERT INTO cairn_state(id, version) VALUES (1, ?)", .integer(version))
   }
 

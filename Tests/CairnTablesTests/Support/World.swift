@@ -1,6 +1,7 @@
 import CairnEngine
 import CairnRecords
 import CairnSQLite
+import CairnServerCore
 import CairnTables
 import CairnTesting
 import Foundation
@@ -23,11 +24,11 @@ final class World {
   var zone: ZoneID { ZoneID(name: place.zone) }
   private(set) var devices: [Device] = []
 
-  init(entriesPerRequest: Int = 200) throws {
+  init(entriesPerRequest: Int = 200, settings: ServerSettings = ServerSettings()) throws {
     self.entriesPerRequest = entriesPerRequest
     folder = FileManager.default.temporaryDirectory.appendingPathComponent("cairn-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    server = try InMemoryServer(clock: clock)
+    server = try InMemoryServer(clock: clock, settings: settings)
   }
 
   deinit { try? FileManager.default.removeItem(at: folder) }

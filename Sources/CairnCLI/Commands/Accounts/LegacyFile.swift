@@ -1,4 +1,5 @@
 import CairnAccounts
+import CairnRecords
 import CairnTables
 import Foundation
 
