@@ -5,17 +5,18 @@ extension ScopeState {
   // MARK: Staging
 
   mutating func stage(_ records: [Record], _ deletions: [RecordDeletion]) {
-    for record in records { stage(StagedItem(name: record.id.name, record: record)) }
+    var waiting: [String: [Record]] = [:]
+    for item in staged.values where !item.isSealed {
+      if let record = item.record { waiting[item.name, default: []].append(record) }
+    }
+    // A version that waits already is not kept twice.
+    for record in records where waiting[record.id.name]?.contains(record) != true {
+      stage(StagedItem(name: record.id.name, record: record))
+    }
     for deletion in deletions { stage(StagedItem(name: deletion.id.name, record: nil)) }
   }
 
-  /// A version that waits already is not kept twice.
   private mutating func stage(_ item: StagedItem) {
-    let isKept = staged.values.contains {
-      $0.name == item.name && $0.isSealed == item.isSealed && $0.record != nil
-        && $0.record == item.record
-    }
-    guard !isKept else { return }
     staged[settings.nextStaged] = item
     settings.nextStaged += 1
   }
@@ -46,6 +47,7 @@ extension ScopeState {
     let sealed = staged.filter { $0.value.isSealed }.sorted { $0.key < $1.key }
     var facts: [(record: Record, fact: ReceivedFact)] = []
     var lastIsDeletion: [String: Bool] = [:]
+    var withheld: [String: Int64] = [:]
     for (number, item) in sealed {
       lastIsDeletion[item.name] = item.record == nil
       guard let record = item.record else {
@@ -53,10 +55,16 @@ extension ScopeState {
         continue
       }
       let fact = AccountRecordCodec.read(record)
-      if case .notUnderstood = fact { continue }
+      // A later version takes the place of one that was not understood.
+      if let older = withheld.removeValue(forKey: item.name) { staged[older] = nil }
+      if case .notUnderstood = fact {
+        withheld[item.name] = number
+        continue
+      }
       staged[number] = nil
       facts.append((record, fact))
     }
+    for (record, fact) in facts { unpark(record, fact) }
     for (record, fact) in facts { if case .tombstone(let id) = fact { joinTombstone(id, record, bindings, scope) } }
     for (record, fact) in facts { if case .marker(let id) = fact { joinMarker(id, record) } }
     for (record, fact) in facts { if case .account(let content) = fact { joinAccount(content, record) } }
@@ -67,7 +75,6 @@ extension ScopeState {
       applied.parked += 1
     }
     for (name, isDeletion) in lastIsDeletion where isDeletion { tookAway(name) }
-    supersedeWithheld()
     recomputeChoices()
     applied.removed = before.accounts.keys.count { accounts[$0] == nil }
     applied.changed =
@@ -77,18 +84,11 @@ extension ScopeState {
     return applied
   }
 
-  /// Of several versions that are not understood the newest is enough.
-  private mutating func supersedeWithheld() {
-    var newest: [String: Int64] = [:]
-    for (number, item) in staged.sorted(by: { $0.key < $1.key }) where item.isSealed && item.record != nil {
-      if let older = newest[item.name] { staged[older] = nil }
-      newest[item.name] = number
-    }
-  }
-
   /// One version of one record joins what is known: from a page, a conflict or a save (accounts.md A42).
   mutating func join(_ record: Record, bindings: [InstanceID: LegacyBinding], scope: ScopeID, now: Int64) {
-    switch AccountRecordCodec.read(record) {
+    let fact = AccountRecordCodec.read(record)
+    unpark(record, fact)
+    switch fact {
     case .tombstone(let id): joinTombstone(id, record, bindings, scope)
     case .marker(let id): joinMarker(id, record)
     case .account(let content): joinAccount(content, record)
@@ -98,6 +98,12 @@ extension ScopeState {
     case .unreadable(let reason): park(record, reason, now)
     }
     recomputeChoices()
+  }
+
+  /// A version that can be read takes the place of one that could not.
+  private mutating func unpark(_ record: Record, _ fact: ReceivedFact) {
+    if case .unreadable = fact { return }
+    parked[record.id.name] = nil
   }
 
   private mutating func park(_ record: Record, _ reason: UnreadableReason, _ now: Int64) {

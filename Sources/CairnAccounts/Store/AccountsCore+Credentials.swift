@@ -112,14 +112,19 @@ extension AccountsCore {
   public func runIntents() throws(AccountsError) {
     let state = try described { try file.read() }
     for (scope, scoped) in state.scopes.sorted(by: { $0.key < $1.key }) {
-      for (id, intent) in scoped.cleanups.sorted(by: { $0.key < $1.key }) {
-        var isDone = delete(.account(scope, id))
-        if let instance = intent.boundLegacyItem { isDone = delete(.legacy(instance)) && isDone }
-        if isDone { try described { try file.change { $0[scope].cleanups[id] = nil } } }
-      }
-      for (id, intent) in scoped.rekeys.sorted(by: { $0.key < $1.key }) {
-        guard let from = ScopeID(rawValue: intent.from), rekey(id, from, scope) else { continue }
-        try described { try file.change { $0[scope].rekeys[id] = nil } }
+      let cleaned = scoped.cleanups.sorted { $0.key < $1.key }.filter { id, intent in
+        let isDone = delete(.account(scope, id))
+        return intent.boundLegacyItem.map { delete(.legacy($0)) && isDone } ?? isDone
+      }.map(\.key)
+      let moved = scoped.rekeys.sorted { $0.key < $1.key }.filter { id, intent in
+        ScopeID(rawValue: intent.from).map { rekey(id, $0, scope) } ?? true
+      }.map(\.key)
+      guard !cleaned.isEmpty || !moved.isEmpty else { continue }
+      try described {
+        try file.change { state in
+          for id in cleaned { state[scope].cleanups[id] = nil }
+          for id in moved { state[scope].rekeys[id] = nil }
+        }
       }
     }
   }

@@ -171,6 +171,14 @@ final class AccountsFile: @unchecked Sendable {
     }
   }
 
+  func engineRow(_ key: String) throws -> String? {
+    try locked {
+      guard case .text(let value)? = try connection.scalar("SELECT value FROM cairn_engine WHERE key = ?", .text(key))
+      else { return nil }
+      return value
+    }
+  }
+
   func writeEngineRows(_ delta: [String: String?]) throws {
     try locked {
       for (key, value) in delta.sorted(by: { $0.key < $1.key }) {
@@ -193,6 +201,7 @@ final class ProfileEngineStore: EngineStore {
   init(_ file: AccountsFile) { self.file = file }
 
   func loadState() throws -> [String: String] { try file.engineRows() }
+  func readState(_ key: String) throws -> String? { try file.engineRow(key) }
   func transaction<Result>(_ body: () throws -> Result) throws -> Result { try file.transaction(body) }
   func writeState(_ delta: [String: String?]) throws { try file.writeEngineRows(delta) }
 }

@@ -1,3 +1,4 @@
+import CairnEngine
 import CairnRecords
 import CairnTesting
 import Foundation
@@ -79,6 +80,47 @@ import Testing
     #expect(try world.records()["account-\(Make.id(1))"]?.fields["label"] == .string("newer"))
     try device.relaunch()
     #expect(try device.state().isWithheld(Make.id(1)))
+  }
+
+  @Test("accounts.md A5, A6: a later version that can be read takes the place of one that could not")
+  func repairedRecords() throws {
+    let world = try TestWorld()
+    let device = try world.device()
+    var broken = Make.account(Make.id(1))
+    broken.fields["service"] = nil
+    var newer = Make.account(Make.id(2))
+    newer.fields["formatVersion"] = .int64(2)
+    for record in [broken, newer] { try world.put(record) }
+    #expect(try device.sync().status.parked == 2)
+    for number in 1...2 { try world.put(Make.account(Make.id(number), label: "good", time: 9_000)) }
+    #expect(try device.sync().status.parked == 0)
+    #expect(device.live == [Make.id(1), Make.id(2)])
+    try device.core.edit(Make.id(2), AccountEdit(label: "mine"))
+    try device.sync()
+    #expect(try world.records()["account-\(Make.id(2))"]?.fields["label"] == .string("mine"))
+  }
+
+  @Test(
+    "accounts.md A1, A38: beside another category, on the app's one engine and another store, accounts work the same")
+  func sharedEngine() throws {
+    let world = try TestWorld()
+    let (a, b) = (try world.device(), try world.device())
+    let id = try a.add()
+    try a.sync()
+    let store = PlainStore()
+    let category = AccountsCategory(b.core, zone: TestWorld.zone, store: store)
+    let session = SyncSession(
+      cloud: b.cloud, store: store, categories: [OtherCategory(), category], zones: [TestWorld.zone],
+      expectedUser: try b.cloud.currentUser(), time: b.time, randomness: SeededRandomness(seed: 3))
+    _ = try session.sync()
+    #expect(b.live == [id])
+    let mine = try b.add("bob")
+    #expect(try session.sync().saved == 1)
+    try a.core.remove(id)
+    try a.sync()
+    _ = try session.sync()
+    #expect(b.live == [mine] && a.live == [mine])
+    #expect(try b.core.file.engineRows().isEmpty)
   }
 
   @Test("accounts.md A6: markers and tombstones count by name at any version")

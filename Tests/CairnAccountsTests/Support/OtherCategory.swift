@@ -32,3 +32,17 @@ extension TestDevice {
     _ = try session.sync()
   }
 }
+
+/// The engine's rows of an app that keeps them elsewhere than accounts.
+final class PlainStore: EngineStore {
+  private var rows: [String: String] = [:]
+  func loadState() throws -> [String: String] { rows }
+  func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    let before = rows
+    do { return try body() } catch {
+      rows = before
+      throw error
+    }
+  }
+  func writeState(_ delta: [String: String?]) throws { for (key, value) in delta { rows[key] = value } }
+}
