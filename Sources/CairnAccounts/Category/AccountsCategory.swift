@@ -46,6 +46,8 @@ public final class AccountsCategory: RecordCategory {
     // A session of another identity than the store's does nothing (accounts.md A61, A62).
     if let user, scope != .identity(user) { scope = nil }
     if state.device.hasNeed { try SyncSession.raiseNeed(of: name, in: store) }
+    // Until the engine says so again: a need may have been raised by whoever ran meanwhile.
+    if let scope, state[scope].settings.isCurrent { try change { $0[$1].settings.isCurrent = false } }
   }
 
   /// Changes the session's scope, unless the identity has changed since it began (accounts.md A60, A64).

@@ -24,11 +24,11 @@ public final class AccountsSync: EngineObserver {
     session.observer = self
   }
 
-  /// Syncs until nothing more can be done now; looks at legacy logins before and after.
+  /// Syncs until nothing more can be done now; takes up legacy logins afterwards.
   public func sync(_ request: SyncRequest = SyncRequest()) throws -> AccountsReport {
     category.resetCounts()
     try core.runIntents()
-    try core.migrateLegacyLogins()
+    try core.recordLegacyFlags()
     var result = try session.sync(request)
     // Another identity has come meanwhile: nothing more is this one's.
     if result.failure == .replaced {

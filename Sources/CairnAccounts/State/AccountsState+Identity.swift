@@ -3,7 +3,9 @@ extension AccountsState {
   /// Another identity, or none. Nothing moves between scopes.
   mutating func switchIdentity(to identity: CloudIdentity) {
     device.identity = identity
-    if let scope = identity.scope, scopes[scope] == nil { scopes[scope] = ScopeState() }
+    guard let scope = identity.scope else { return }
+    // Needs belong to all identities: one may have been raised under another (accounts.md A55).
+    self[scope].settings.isCurrent = false
   }
 
   /// A copy or a restored backup: a new writer, and records may have been missed (accounts.md A56).
@@ -11,6 +13,7 @@ extension AccountsState {
     device.writer = writer
     device.marker = marker
     device.hasNeed = true
+    for scope in scopes.keys { self[scope].settings.isCurrent = false }
   }
 
   /// Moves the accounts made without an identity into one (accounts.md A66). One step of one commit.

@@ -37,9 +37,11 @@ extension AccountsState {
   }
 
   /// Takes what is known of one instance and decides. Check and creation are one step of one commit (accounts.md A18).
-  mutating func migrate(_ instance: LegacyInstance, item: LegacyItem, in scope: ScopeID, _ moment: EditMoment)
-    -> Migration
-  {
+  ///
+  /// - Parameter decides: false only takes down that the flag was seen.
+  mutating func migrate(
+    _ instance: LegacyInstance, item: LegacyItem, in scope: ScopeID, decides: Bool = true, _ moment: EditMoment
+  ) -> Migration {
     let id = AccountID(migratedFrom: instance.id)
     guard instance.flag else { return .settled }
     let state = self[scope]
@@ -49,7 +51,7 @@ extension AccountsState {
       return .settled
     }
     guard !state.isMarked(instance.id), !state.isKnown(id) else { return .settled }
-    guard isCurrent(scope), state.settings.isEnabled else {
+    guard decides, isCurrent(scope), state.settings.isEnabled else {
       recordFlag(instance.id, in: scope)
       return .waits
     }

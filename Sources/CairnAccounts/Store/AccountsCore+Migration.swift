@@ -15,13 +15,19 @@ extension AccountsCore {
   ///   another user's (accounts.md A23).
   @discardableResult
   public func migrateLegacyLogins(_ reason: KeyValueChange = .other) throws(AccountsError) -> MigrationReport {
+    reason == .accountChange ? MigrationReport() : try lookAtLegacyLogins(decides: true)
+  }
+
+  /// Takes down which flags are seen, before a fetch begins that may make them evidence (accounts.md A18 b).
+  func recordLegacyFlags() throws(AccountsError) { _ = try lookAtLegacyLogins(decides: false) }
+
+  private func lookAtLegacyLogins(decides: Bool) throws(AccountsError) -> MigrationReport {
     var report = MigrationReport()
-    guard reason != .accountChange else { return report }
     let ticket = try ticket()
     for instance in keyValues.legacyInstances() {
       let item = legacyItem(instance.id)
       let result = try change(ticket) { state in
-        state.migrate(instance, item: item, in: ticket.scope, moment(state))
+        state.migrate(instance, item: item, in: ticket.scope, decides: decides, moment(state))
       }
       switch result {
       case .migrated: report.migrated.append(AccountID(migratedFrom: instance.id))

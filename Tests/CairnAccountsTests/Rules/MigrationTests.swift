@@ -213,6 +213,24 @@ import Testing
     #expect(try device.core.needsCredentials(id) == .yes)
   }
 
+  @Test(
+    "accounts.md A57, A55, A18: after a need that was raised under another identity nothing migrates before the bootstrap"
+  )
+  func needOfAnotherIdentity() throws {
+    let world = try TestWorld()
+    let device = try world.device("anna")
+    try device.sync()
+    try device.signIn("bob")
+    try device.sync()
+    try SyncSession.raiseNeed(of: "accounts", in: device.core.engineStore)
+    try device.signIn("anna")
+    flag(device)
+    try item(device)
+    #expect(try device.core.migrateLegacyLogins().waiting == [x])
+    try device.sync()
+    #expect(device.live == [id])
+  }
+
   @Test("accounts.md A18: staged and unreadable records of the instance count as known")
   func unreadableCounts() throws {
     let world = try TestWorld()
