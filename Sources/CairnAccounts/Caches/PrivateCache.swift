@@ -65,6 +65,7 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
     path = file.path
     core = store
     self.derivedCopies = derivedCopies
+    PrivateFile.removeLeftovers(in: file.deletingLastPathComponent().path, of: file.lastPathComponent)
     if FileManager.default.fileExists(atPath: markPath) {
       try finishPurge()
     }

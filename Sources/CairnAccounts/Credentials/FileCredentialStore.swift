@@ -31,13 +31,12 @@ public struct FileCredentialStore: CredentialStore {
     } catch {
       throw CredentialStoreError("the folder \(directory.path) can't be made private")
     }
+    PrivateFile.removeLeftovers(in: directory.path)
   }
 
   public func credential(for key: CredentialKey) throws(CredentialStoreError) -> CredentialLookup {
-    let path = path(key)
-    guard FileManager.default.fileExists(atPath: path) else { return .absent }
     do {
-      var data = try Data(contentsOf: URL(fileURLWithPath: path))
+      var data = try Data(contentsOf: URL(fileURLWithPath: path(key)))
       if let encryption { data = try encryption.open(data) }
       let contents = try JSONDecoder().decode(Contents.self, from: data)
       return .found(Credential(userName: contents.userName, secret: contents.secret, revision: contents.revision))
@@ -103,6 +102,18 @@ enum PrivateFile {
       throw Failure()
     }
     syncDirectory((path as NSString).deletingLastPathComponent)
+  }
+
+  /// Removes what processes left that died while they wrote: half a file may hold a secret.
+  static func removeLeftovers(in directory: String, of name: String = "") {
+    let names: [String]
+    do { names = try FileManager.default.contentsOfDirectory(atPath: directory) } catch { return }
+    for file in names where file.hasPrefix(name) && file.hasSuffix(".new") {
+      let parts = file.dropLast(".new".count).split(separator: ".")
+      guard let process = parts.last.flatMap({ Int32($0) }), process != getpid() else { continue }
+      // Whoever still runs is still writing.
+      if kill(process, 0) != 0 && errno == ESRCH { unlink("\(directory)/\(file)") }
+    }
   }
 
   /// Makes a rename or removal durable.

@@ -216,6 +216,10 @@ import Testing
       (try FileManager.default.attributesOfItem(atPath: $0)[.posixPermissions] as? Int).map { $0 & 0o777 }
     }
     #expect(modes == [0o700, 0o600])
+    // What a dead process left half written is removed; the process number is one that none has.
+    try Data("half".utf8).write(to: URL(fileURLWithPath: file + ".99999999.new"))
+    _ = try FileCredentialStore(directory: URL(fileURLWithPath: store.directory))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: store.directory) == names)
     try Data("broken".utf8).write(to: URL(fileURLWithPath: file))
     #expect(try store.credential(for: key) == .unavailable)
     #expect(try store.delete(key) == .done)

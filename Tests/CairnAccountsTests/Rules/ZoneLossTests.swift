@@ -117,6 +117,21 @@ import Testing
     #expect(try world.records()["account-\(live)"]?.fields["label"] == .string("again"))
   }
 
+  @Test("accounts.md A32, A87, A25: a server restored from a backup gets its tombstones back and revives nothing")
+  func restoredServer() throws {
+    let (world, a, b, live, dead) = try filled()
+    let backup = try world.server.backup()
+    try b.core.edit(live, AccountEdit(label: "after"))
+    try a.core.remove(live)
+    let new = try a.add("new")
+    try world.settle([a, b], rounds: 2)
+    try world.server.restore(backup)
+    let fresh = try world.device()
+    try world.settle([a, b, fresh], rounds: 5)
+    #expect(try world.names().isSuperset(of: ["tombstone-\(live)", "tombstone-\(dead)", "account-\(new)"]))
+    for device in [a, b, fresh] { #expect(device.live == [new] && device.choice == nil) }
+  }
+
   @Test("accounts.md S75, A89: a deletion right before a rebuilt engine's sync is sent")
   func s75RebuildAfterDelete() throws {
     let (world, a, _, live, _) = try filled()

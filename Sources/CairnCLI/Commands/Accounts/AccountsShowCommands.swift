@@ -16,6 +16,10 @@ enum AccountsListCommand: Command {
       for account in snapshot.accounts { rows.append((account, try profile.core.needsCredentials(account.id))) }
       context.output.report([
         "accounts": .array(rows.map { json($0.0, $0.1, isSelected: $0.0.id == selected) }),
+        "choices": .object(
+          snapshot.choices.sorted { $0.key < $1.key }.map {
+            .init(key: $0.key.rawValue, value: .string($0.value.rawValue))
+          }),
         "unpublishedDeletions": .array(snapshot.unpublishedDeletions.sorted().map { .string($0.rawValue) }),
       ]) { text(rows, selected) }
       return .done

@@ -40,10 +40,9 @@ struct LegacyFile: KeyValueStore {
   }
 
   private func read() -> Reading {
-    guard FileManager.default.fileExists(atPath: path) else { return .missing }
     do {
       return .contents(try JSONDecoder().decode(Contents.self, from: Data(contentsOf: URL(fileURLWithPath: path))))
-    } catch { return .unreadable }
+    } catch CocoaError.fileReadNoSuchFile { return .missing } catch { return .unreadable }
   }
 
   /// Whether the file is there and in this form.
