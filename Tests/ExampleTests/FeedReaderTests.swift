@@ -57,6 +57,7 @@ import Testing
     try sync(phone, laptop)
     for device in [phone, laptop] {
       #expect(device.accounts.snapshot.accounts.map(\.id) == [id])
+      #expect(device.accounts.snapshot.accounts.map(\.userName) == ["ada"])
       #expect(try await device.timeline(of: id) == ["@ada: good morning"])
     }
     let names = try server.cloud(user: "anna").allRecords(in: Self.zone).map(\.id.name)

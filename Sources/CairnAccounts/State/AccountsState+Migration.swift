@@ -19,7 +19,7 @@ public struct LegacyInstance: Hashable, Sendable {
 
 /// What the secure store says of a legacy item.
 enum LegacyItem: Hashable, Sendable {
-  case present(revision: String?)
+  case present(revision: String?, userName: String?)
   case absent
   /// Locked: nothing may be concluded (accounts.md A13).
   case unknown
@@ -59,11 +59,12 @@ extension AccountsState {
       recordFlag(instance.id, in: scope)
       return .waits
     }
-    if case .present(let revision) = item, device.bindings[instance.id] == nil {
+    if case .present(let revision, _) = item, device.bindings[instance.id] == nil {
       device.bindings[instance.id] = LegacyBinding(scope: scope.rawValue, revision: revision)
     }
-    let login = NewLogin(
+    var login = NewLogin(
       instanceID: instance.id, service: instance.service, instanceURL: instance.url, userName: instance.userName)
+    if login.userName == nil, case .present(_, let userName) = item { login.userName = userName }
     self[scope].add(login, id: id, moment)
     self[scope].accounts[id]?.isPendingCredential = false
     self[scope].markers[instance.id] = .new

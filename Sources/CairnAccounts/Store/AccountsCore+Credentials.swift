@@ -99,7 +99,7 @@ extension AccountsCore {
 
   func legacyItem(_ instance: InstanceID) -> LegacyItem {
     switch find(.legacy(instance)) {
-    case .found(let credential): .present(revision: credential.revision)
+    case .found(let credential): .present(revision: credential.revision, userName: credential.userName)
     case .absent: .absent
     case .unavailable: .unknown
     }
