@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE = .build/release/cairn
 STATIC = $(if $(filter Linux,$(shell uname)),--static-swift-stdlib)
-FOLDERS = Package.swift Sources Tests
+FOLDERS = Package.swift Sources Tests Benchmarks
 
 .PHONY: test demo bench format lint install release client-only clean
 
@@ -24,6 +24,7 @@ demo: release
 	$(RELEASE) demo
 
 bench: release
+	$(SWIFT) build -c release --product CairnTiming $(STATIC) < /dev/null
 	scripts/bench $(RELEASE)
 
 format:

@@ -92,6 +92,11 @@ let package = Package(
       name: "FeedReader", dependencies: ["Cairn", "CairnAccounts", "CairnClient", "CairnEngine", "CairnRecords"],
       path: "Examples/FeedReader", swiftSettings: strict),
 
+    // Measures for scripts/bench what can't be told apart from outside.
+    .executableTarget(
+      name: "CairnTiming", dependencies: ["Cairn", "CairnRecords", "CairnEngine", "CairnTables", "CairnClient"],
+      path: "Benchmarks/CairnTiming", swiftSettings: strict),
+
     tests("HouseTests", []),
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
