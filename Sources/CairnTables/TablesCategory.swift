@@ -212,7 +212,7 @@ public final class TablesCategory: RecordCategory {
     try file.connection.run(
       """
       UPDATE cairn_record SET tag = NULL, pending = 1,
-        state = (((state >> \(StateBits.revisionShift)) + 1) << \(StateBits.revisionShift)) | (state & \(StateBits.lifeMask)),
+        state = (((state >> \(StateBits.revisionShift)) + 1) << \(StateBits.revisionShift)) | (state & \(StateBits.keptMask)),
         rest = nullif(json_remove(rest, '$.dirty', '$.reason', '$.retry'), '{}')
       """)
     try file.connection.run("DELETE FROM cairn_inbox WHERE stage < 2")

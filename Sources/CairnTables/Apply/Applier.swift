@@ -90,6 +90,13 @@ final class Applier {
       return nil
     case .success(var version):
       if !file.gaps.isEmpty { version.isMissed = try GapComparison(file).mustApply(version) }
+      // Others of the set would count on an echo as on a version that changes something. Where no others are looked at, the
+      // record is looked up once, later.
+      if !plan.uniqueIndexes.isEmpty || plan.isCyclic,
+        let local = try file.names.record(named: version.name, plan), try isEcho(version, local)
+      {
+        return nil
+      }
       return version
     }
   }
