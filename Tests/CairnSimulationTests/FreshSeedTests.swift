@@ -8,9 +8,6 @@ import Testing
   /// Enough that every situation comes up; fewer prove nothing about those that did not.
   private static let runsForCoverage = 200
   private static let timeLimit = Duration.seconds(40)
-  /// Left out are the features with known violations, and the situations that come up only with them.
-  private static let features = Simulation.Features.all.subtracting([.unique, .recursiveTriggers, .serverRestores])
-  private static let leftOut: Set<Coverage.Mark> = [.parkedUnique, .parkedMissingParent, .parked, .serverRestored]
 
   @Test func freshRunsHaveNoViolationAndMeetEverySituation() throws {
     let first = UInt64.random(in: 0..<1 << 32)
@@ -18,19 +15,18 @@ import Testing
     var coverage = Coverage()
     var done = 0
     while done < Self.runs && ContinuousClock.now - start < Self.timeLimit {
-      let options = Simulation.Options(seed: first + UInt64(done), devices: 3, steps: 40, features: Self.features)
+      let options = Simulation.Options(seed: first + UInt64(done), devices: 3, steps: 40)
       let report = try Simulation.run(options)
       coverage.add(report.coverage)
       done += 1
       guard report.violation != nil else { continue }
       let shortest = try Simulation.shrink(options, tries: 200) ?? report
       Issue.record(
-        "cairn simulate --seed \(options.seed) --steps 40 --without unique --without recursiveTriggers --without serverRestores\n\(shortest.trace.joined(separator: "\n"))"
-      )
+        "cairn simulate --seed \(options.seed) --steps 40\n\(shortest.trace.joined(separator: "\n"))")
       return
     }
     guard done >= Self.runsForCoverage else { return }
-    let missing = coverage.missing.filter { !Self.leftOut.contains($0) }
+    let missing = coverage.missing
     #expect(missing.isEmpty, "never seen in \(done) runs from seed \(first): \(missing)")
   }
 }

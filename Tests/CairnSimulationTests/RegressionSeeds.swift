@@ -12,5 +12,8 @@ enum RegressionSeeds {
     .init(seed: 30130, devices: 4, steps: 60, features: [.manyKeys, .foreignKeys, .unique]),
     .init(seed: 50051, devices: 3, steps: 60, features: .all.subtracting([.recursiveTriggers, .serverRestores])),
     .init(seed: 20362, devices: 3, steps: 100, features: .all.subtracting([.recursiveTriggers, .unique])),
+    .init(seed: 500020, devices: 3, steps: 200),
+    .init(seed: 500145, devices: 3, steps: 200),
+    .init(seed: 600825, devices: 3, steps: 200),
   ]
 }

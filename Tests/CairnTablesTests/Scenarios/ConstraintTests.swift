@@ -23,6 +23,21 @@ struct ConstraintTests {
     #expect(try d[1].scalar("SELECT count(*) FROM labels WHERE name = 'red'") == .integer(1))
   }
 
+  @Test("TS141 M10 a row's own echo in the same page as the older row that takes its place: the row is put aside whole")
+  func echoBesideTheOlderRow() throws {
+    let world = try World()
+    let d = try world.devices(["A", "B"])
+    try d[0].sql("INSERT INTO slots VALUES ('s1', 1, 'first')", at: 10)
+    try d[1].sql("INSERT INTO slots VALUES ('s2', 1, 'second')", at: 20)
+    try d[1].sync(.sendOnly)
+    try d[0].sync()
+    try world.expectConverged(parked: 1)
+    #expect(try d[1].picture("SELECT id, pos, label FROM slots") == ["s1|1|first"])
+    try d[0].sql("DELETE FROM slots", at: 30)
+    try world.expectConverged()
+    #expect(try d[0].picture("SELECT id, pos, label FROM slots") == ["s2|1|second"])
+  }
+
   @Test("TS143 label x of @10 renamed 'new'@30, B inserted 'new'@20: x stays, B's parked", arguments: [true, false])
   func renamed(aFirst: Bool) throws {
     let world = try World()

@@ -158,6 +158,25 @@ struct ZoneLossTests {
     #expect(try Set(world.serverRecords().keys) == names)
   }
 
+  @Test("TS174 L11 zone deleted, recreateAndReupload: a row that a unique value keeps out is sent too, and comes back")
+  func recreateWithParkedRow() throws {
+    try a.sql("INSERT INTO slots VALUES ('s1', 1, 'first')", at: 10)
+    try b.sql("INSERT INTO slots VALUES ('s2', 1, 'second')", at: 20)
+    try world.expectConverged(parked: 1)
+    let names = try Set(world.serverRecords().keys)
+    try deleteZone()
+    for device in [b, a] {
+      #expect(try device.sync().state == "decision")
+      try answer(device, .recreateAndReupload)
+      try device.sync()
+    }
+    try world.expectConverged(parked: 1)
+    #expect(try Set(world.serverRecords().keys) == names)
+    try a.sql("UPDATE slots SET pos = 2 WHERE id = 's1'", at: 30)
+    try world.expectConverged()
+    #expect(try a.picture("SELECT id, pos, label FROM slots") == ["s1|2|first", "s2|1|second"])
+  }
+
   @Test("TS174 L11 zone deleted, deleteLocal: a backup, then empty, then what the zone holds if it is there again")
   func deleteLocal() throws {
     try deleteZone()
