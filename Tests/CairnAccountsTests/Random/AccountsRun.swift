@@ -34,9 +34,13 @@ final class AccountsRun {
   private(set) var log: [String] = []
   private var names = 0
   private var hasSynced = false
+  private var backup: InMemoryServer.Backup?
+  /// Whether the server may be restored from a backup.
+  private let restores: Bool
 
-  init(seed: UInt64) throws {
+  init(seed: UInt64, restores: Bool = false) throws {
     self.seed = seed
+    self.restores = restores
     random = SeededRandomness(seed: seed)
     world = try TestWorld()
     for _ in 0..<3 {
@@ -93,6 +97,7 @@ final class AccountsRun {
         device.cloud.setRates(random.chance(percent: 50) ? .init(lostRequest: 10, lostAnswer: 15, temporary: 5) : nil)
       case 65..<69: try legacy(device)
       case 69 where random.chance(percent: 30): try resetZone(device.user)
+      case 70..<73 where restores: try restoreServer()
       default:
         hasSynced = true
         try say(device, "syncs") { try device.sync(manual: random.chance(percent: 70)) }
@@ -145,6 +150,19 @@ final class AccountsRun {
         _ = try device.credentials.replace(Credential(userName: nil, secret: Data([1])), for: .legacy(instance))
       }
       try device.core.migrateLegacyLogins()
+    }
+  }
+
+  /// Puts the server back to a backup, or makes one: what was stored since is undone.
+  private func restoreServer() throws {
+    if let backup {
+      log.append("the server is restored")
+      try world.server.restore(backup)
+      self.backup = nil
+      for user in Self.users { deeds[user]?.facts = [] }
+    } else {
+      log.append("the server is backed up")
+      backup = try world.server.backup()
     }
   }
 

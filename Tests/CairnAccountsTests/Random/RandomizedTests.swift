@@ -6,14 +6,18 @@ import Testing
   private static let runs = number("CAIRN_ACCOUNTS_RUNS") ?? 120
   private static let seed = number("CAIRN_ACCOUNTS_SEED")
 
+  private static let restores = number("CAIRN_ACCOUNTS_RESTORES") == 1
+
   private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
 
   @Test("accounts.md S77: three devices, two users, crashes, switches and faults keep I1–I8", arguments: 0..<4)
   func s77(part: Int) throws {
     if let seed = Self.seed {
-      if part == 0 { try AccountsRun(seed: UInt64(seed)).run(steps: 80) }
+      if part == 0 { try AccountsRun(seed: UInt64(seed), restores: Self.restores).run(steps: 80) }
       return
     }
-    for seed in stride(from: part, to: Self.runs, by: 4) { try AccountsRun(seed: UInt64(seed)).run(steps: 80) }
+    for seed in stride(from: part, to: Self.runs, by: 4) {
+      try AccountsRun(seed: UInt64(seed), restores: Self.restores).run(steps: 80)
+    }
   }
 }

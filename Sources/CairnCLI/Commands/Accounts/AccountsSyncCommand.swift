@@ -18,7 +18,7 @@ enum AccountsSyncCommand: Command {
           remedy: "sign in with cairn accounts switch --token T")
       }
       let lock = try FileLock(database: profile.database)
-      let token = try context.token(arguments, server: profile.place.server, identity: user)
+      let token = try token(arguments, context, profile, user)
       let cloud = try AccountsProfile.connect(profile.place, user: user, token: token)
       let sync = try AccountsSync(profile.core, cloud: cloud, zone: ZoneID(name: profile.place.zone), user: user)
       let report = try withExtendedLifetime(lock) {
@@ -29,6 +29,19 @@ enum AccountsSyncCommand: Command {
       if let error = ending.error { throw error }
       return ending.exitCode
     }
+  }
+}
+
+extension AccountsSyncCommand {
+  private static func token(
+    _ arguments: Arguments, _ context: CommandContext, _ profile: AccountsProfile, _ user: String
+  ) throws -> String {
+    let server = profile.place.server
+    if let given = try context.givenToken(arguments) { return given }
+    if let stored = try context.tokens.token(server: server, identity: user) { return stored }
+    throw CommandError(
+      .failed, "there is no token for \(user) on \(server)",
+      remedy: "give one with cairn accounts init \(profile.folder) --server \(server) --token T, or in CAIRN_TOKEN")
   }
 }
 
@@ -71,6 +84,10 @@ struct AccountsSyncEnding {
     case .cloud(let error)?:
       switch report.result.condition {
       case .decision, .paused: return nil
+      case .signedOut:
+        return CommandError(
+          .failed, "the server refuses the token (\(error.reason))",
+          remedy: "get a new one with cairn user token and give it to cairn accounts init --token")
       default: return CommandError(describing: error)
       }
     case .anotherUser?:
