@@ -48,8 +48,9 @@ extension ScopeState {
     var facts: [(record: Record, fact: ReceivedFact)] = []
     var lastIsDeletion: [String: Bool] = [:]
     var withheld: [String: Int64] = [:]
+    var old: [ReceivedFact] = []
     for (number, item) in sealed {
-      lastIsDeletion[item.name] = item.record == nil
+      lastIsDeletion[item.name] = item.record == nil && !item.isOfLostZone
       guard let record = item.record else {
         staged[number] = nil
         continue
@@ -62,8 +63,9 @@ extension ScopeState {
         continue
       }
       staged[number] = nil
-      facts.append((record, fact))
+      if item.isOfLostZone { old.append(fact) } else { facts.append((record, fact)) }
     }
+    takeUp(old, bindings: bindings, scope: scope)
     for (record, fact) in facts { unpark(record, fact) }
     for (record, fact) in facts { if case .tombstone(let id) = fact { joinTombstone(id, record, bindings, scope) } }
     for (record, fact) in facts { if case .marker(let id) = fact { joinMarker(id, record) } }

@@ -4,6 +4,7 @@ import CairnRecords
 extension ScopeState {
   /// Tags and confirmations are of an incarnation that is gone. Facts stay in every case.
   mutating func forgetServer() {
+    for number in staged.keys { staged[number]?.isOfLostZone = true }
     for id in accounts.keys { accounts[id]?.send.forgetServer() }
     for id in tombstones.keys { tombstones[id]?.forgetServer() }
     for id in markers.keys { markers[id]?.forgetServer() }
@@ -32,7 +33,7 @@ extension ScopeState {
   /// A full fetch is staged whole. What is confirmed and was not in it was dropped by somebody who refilled the zone
   /// with only what he knows: it is sent again (accounts.md A24, A88).
   mutating func requeueUnseen() {
-    let seen = Set(staged.values.compactMap { $0.record == nil ? nil : $0.name })
+    let seen = Set(staged.values.compactMap { $0.record == nil || $0.isOfLostZone ? nil : $0.name })
     for (id, entry) in accounts where entry.send.isConfirmed && !seen.contains(RecordKey.account(id).name) {
       accounts[id]?.send.forgetServer()
       accounts[id]?.send.touch()
@@ -51,5 +52,39 @@ extension ScopeState {
       contexts[slot]?.send.forgetServer()
       if isWorthSending(slot) { contexts[slot]?.send.touch() }
     }
+  }
+
+  /// What was fetched from an incarnation that is gone: its facts hold, but they are this device's to send now
+  /// (accounts.md A83, A87).
+  mutating func takeUp(_ facts: [ReceivedFact], bindings: [InstanceID: LegacyBinding], scope: ScopeID) {
+    for case .tombstone(let id) in facts {
+      if tombstones[id] == nil { bury(id, bindings: bindings, scope: scope) }
+      takeUp(&tombstones[id])
+    }
+    for case .marker(let id) in facts { takeUp(&markers[id]) }
+    for case .account(let content) in facts where !isDead(content.id, .view) {
+      let merged = accounts[content.id]?.content.merged(with: content) ?? content
+      guard accounts[content.id]?.content != merged else { continue }
+      var entry = accounts[content.id] ?? AccountEntry(content: merged)
+      entry.content = merged
+      entry.send.wasHandedOver = true
+      entry.send.touch()
+      accounts[content.id] = entry
+    }
+    for case .context(let slot, let value) in facts {
+      var entry = contexts[slot] ?? ContextEntry()
+      guard entry.value.map({ $0 < value }) ?? true else { continue }
+      entry.local = value
+      entry.newestTime = max(entry.newestTime, value.stamp.time)
+      contexts[slot] = entry
+      if isWorthSending(slot) { contexts[slot]?.send.touch() }
+    }
+  }
+
+  private func takeUp(_ send: inout SendState?) {
+    var next = send ?? SendState()
+    next.wasHandedOver = true
+    if !next.isConfirmed && !next.isPending { next.touch() }
+    send = next
   }
 }

@@ -59,6 +59,8 @@ struct StagedItem: Hashable, Sendable {
   /// Nil: a deletion.
   var record: Record?
   var isSealed = false
+  /// Fetched from an incarnation of the zone that is gone: its facts hold, but it confirms nothing.
+  var isOfLostZone = false
 }
 
 /// A record that can never be applied.

@@ -60,15 +60,19 @@ struct StoredItem: Codable {
   var name: String
   var record: String?
   var isSealed: Bool
+  var isOfLostZone: Bool?
 
   init(_ item: StagedItem) {
     name = item.name
+    isOfLostZone = item.isOfLostZone ? true : nil
     record = item.record.map { StateRows.text($0) }
     isSealed = item.isSealed
   }
 
   func item(_ key: String) throws -> StagedItem {
-    StagedItem(name: name, record: try record.map { try StateRows.record($0, key) }, isSealed: isSealed)
+    StagedItem(
+      name: name, record: try record.map { try StateRows.record($0, key) }, isSealed: isSealed,
+      isOfLostZone: isOfLostZone ?? false)
   }
 }
 

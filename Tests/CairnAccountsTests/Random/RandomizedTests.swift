@@ -10,6 +10,10 @@ import Testing
 
   private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
 
+  /// Seeds that found something: a deletion that was not published after its zone was lost; records staged from a lost zone.
+  @Test("accounts.md S77: seeds that once failed", arguments: [728, 3_971])
+  func regressions(seed: UInt64) throws { try AccountsRun(seed: seed).run(steps: 80) }
+
   @Test("accounts.md S77: three devices, two users, crashes, switches and faults keep I1–I8", arguments: 0..<4)
   func s77(part: Int) throws {
     if let seed = Self.seed {

@@ -52,6 +52,31 @@ import Testing
     #expect(try world.names() == ["tombstone-\(dead)", "account-\(live)", "context-main"])
   }
 
+  @Test("accounts.md A83, A87, A32: what was staged from a lost zone holds, and confirms nothing in the new one")
+  func stagedFromALostZone() throws {
+    var state = ScopeState()
+    state.stage([Make.account(Make.id(1)), Make.account(Make.id(2)), Make.context(Make.id(1))], [])
+    state.seal()
+    _ = state.applySealed(bindings: [:], scope: .identity("u"), now: 0)
+    state.remove(Make.id(2), bindings: [:], scope: .identity("u"))
+    // The own tombstone and others' facts come back staged; then the zone is lost before they are applied.
+    state.stage(
+      [
+        Make.tombstone(Make.id(2)), Make.tombstone(Make.id(3)), Make.account(Make.id(4)),
+        Make.account(Make.id(1), label: "new", time: 9_000), Make.context(Make.id(4), time: 9_000),
+        Make.marker(Make.instance(5)),
+      ], [])
+    state.forgetServer()
+    state.refill()
+    state.seal()
+    _ = state.applySealed(bindings: [:], scope: .identity("u"), now: 0)
+    #expect(state.tombstones.values.allSatisfy { $0.isPending && !$0.isConfirmed } && state.tombstones.count == 2)
+    #expect(state.accounts.values.allSatisfy { $0.send.isPending && !$0.send.isConfirmed } && state.accounts.count == 2)
+    #expect(state.markers[Make.instance(5)]?.isPending == true)
+    #expect(state.choices[.main] == Make.id(4) && state.contexts[.main]?.send.isPending == true)
+    #expect(state.violations.isEmpty && state.staged.isEmpty)
+  }
+
   @Test("accounts.md S72, A86: after an encrypted-data reset every fact is sent again, as unconfirmed")
   func s72EncryptedReset() throws {
     let (_, a, _, live, dead) = try filled()
