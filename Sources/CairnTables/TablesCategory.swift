@@ -194,28 +194,16 @@ public final class TablesCategory: RecordCategory {
 
   public func zoneLost(_ zone: ZoneID, _ loss: ZoneLoss, now: Int64) throws {
     try file.outcomes.add(.identity, "the zone \(zone.name) was lost on the server (\(loss.rawValue))")
-    if loss == .encryptedDataReset { try makeEverythingNew() }
+    if loss == .encryptedDataReset { try file.transaction { try FreshStart(file).run() } }
   }
 
   public func answerZoneLoss(_ zone: ZoneID, _ answer: ZoneLossAnswer, now: Int64) throws {
     switch answer {
     case .keepLocal: break
-    case .recreateAndReupload: try file.transaction { try makeEverythingNew() }
+    case .recreateAndReupload: try file.transaction { try FreshStart(file).run() }
     case .deleteLocal: try TableEmptying(file).backUpAndEmpty(now: now)
     }
     try file.outcomes.add(.identity, "answered \(answer.rawValue)")
-  }
-
-  /// Every record is sent again as a new one, under its own name and clocks; what was dead is forgotten (tables L11).
-  private func makeEverythingNew() throws {
-    try file.connection.run("DELETE FROM cairn_record WHERE NOT \(RecordStore.isAlive)")
-    try file.connection.run(
-      """
-      UPDATE cairn_record SET tag = NULL, pending = 1,
-        state = (((state >> \(StateBits.revisionShift)) + 1) << \(StateBits.revisionShift)) | (state & \(StateBits.keptMask)),
-        rest = nullif(json_remove(rest, '$.dirty', '$.reason', '$.retry'), '{}')
-      """)
-    try file.connection.run("DELETE FROM cairn_inbox WHERE stage < 2")
   }
 }
 

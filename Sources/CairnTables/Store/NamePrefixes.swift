@@ -168,6 +168,11 @@ final class NamePrefixes {
   private func forgetOldTransaction() {
     guard epoch != connection.epoch || !connection.isInTransaction else { return }
     epoch = connection.epoch
+    forget()
+  }
+
+  /// Called when `cairn_prefix` was emptied.
+  func forget() {
     entries.removeAll(keepingCapacity: true)
     prefixes.removeAll(keepingCapacity: true)
     current.removeAll(keepingCapacity: true)

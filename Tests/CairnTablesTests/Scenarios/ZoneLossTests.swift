@@ -177,6 +177,26 @@ struct ZoneLossTests {
     #expect(try a.picture("SELECT id, pos, label FROM slots") == ["s1|2|first", "s2|1|second"])
   }
 
+  @Test("TS174 L11 G6 zone deleted, recreateAndReupload: what waits for a parent goes to the new zone too")
+  func recreateWithWaitingChild() throws {
+    try b.sql("INSERT INTO items VALUES ('i2', 'l2', 'bread', 0, 2); INSERT INTO files VALUES (1, 1, 'f')", at: 20)
+    try b.sync(.sendOnly)
+    try a.sql("UPDATE lists SET id = 'l9' WHERE id = 'l2'; PRAGMA foreign_keys = OFF; DELETE FROM notes", at: 20)
+    try a.sync()
+    #expect(try a.parked().map(\.record).sorted().first == "items:i2")
+    try deleteZone()
+    // The other device is gone for good, with its rows.
+    #expect(try a.sync().state == "decision")
+    try answer(a, .recreateAndReupload)
+    try a.sync()
+    #expect(try world.serverRecords()["items:i2"] != nil)
+    #expect(try a.status().pending == 0)
+    try a.sql("INSERT INTO lists VALUES ('l2', 'two', 'blue')", at: 30)
+    try a.sync()
+    #expect(try a.picture("SELECT id, list_id, title FROM items") == ["i1|l1|milk", "i2|l2|bread"])
+    #expect(try a.parked().isEmpty)
+  }
+
   @Test("TS174 L11 zone deleted, deleteLocal: a backup, then empty, then what the zone holds if it is there again")
   func deleteLocal() throws {
     try deleteZone()
