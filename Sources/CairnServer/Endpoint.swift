@@ -44,8 +44,10 @@ struct Endpoint: Sendable {
   /// Every endpoint by its path.
   static let all: [String: Endpoint] = {
     let list: [Endpoint] = [
-      .recordsModify, .recordsLookup, .changesZone, .recordsChanges, .changesDatabase, .zonesChanges, .zonesList,
+      .recordsModify, .recordsQuery, .recordsLookup, .changesZone, .recordsChanges, .changesDatabase, .zonesChanges,
+      .zonesList,
       .zonesLookup, .zonesModify, .usersCaller, .usersCurrent, .assetsUpload, .assetsRereference,
+      .subscriptionsList, .subscriptionsLookup, .subscriptionsModify, .tokensCreate, .tokensRegister,
     ]
     return Dictionary(list.map { ($0.name, $0) }) { first, _ in first }
   }()
@@ -60,6 +62,8 @@ struct EndpointCall: Sendable {
   /// `getCurrentSyncToken` among the query's arguments.
   var wantsToken: Bool
   var numbersAsStrings: Bool
+  /// `clientId` among the query's arguments.
+  var clientID: String?
   /// What stands in front of paths in addresses that are handed out.
   var base: String
   var body: [UInt8]

@@ -41,6 +41,7 @@ final class RequestHandler: HTTPHandler {
       }
     }
     if isAssetPath(request.path) { return handleAsset(request, answer) }
+    if request.path.hasPrefix(RequestHandler.courierPath) { return handleCourier(request, answer) }
     do {
       if let fixed = try fixedAnswer(request) { return answer(.success({ fixed })) }
       let (endpoint, scope) = try route(request)
@@ -50,7 +51,7 @@ final class RequestHandler: HTTPHandler {
         wantsToken: request.argument("getCurrentSyncToken") == "true",
         numbersAsStrings: request.argument("numbersAsStrings") == "true"
           || request.argument("numberAsStrings") == "true",
-        base: base(request), body: try body(request))
+        clientID: request.argument("clientId"), base: base(request), body: try body(request))
       endpoint.run(call, answer)
     } catch { answer(.failure(error)) }
   }
@@ -70,13 +71,18 @@ final class RequestHandler: HTTPHandler {
     return nil
   }
 
-  /// `/database/1/{container}/{environment}/{database}/{operation}`
+  /// `/database/1/{container}/{environment}/{database}/{operation}`; calls about tokens also without the database, and
+  /// under `/device`.
   private func route(_ request: HTTPRequest) throws(CloudError) -> (Endpoint, DatabaseScope) {
     let parts = request.path.split(separator: "/", maxSplits: 5, omittingEmptySubsequences: true)
-    guard parts.count == 6, parts[0] == "database", parts[1] == "1" else { throw unknown(request.path) }
+    guard parts.count == 6, parts[1] == "1" else { throw unknown(request.path) }
     let container = String(parts[2])
+    let isAboutTokens = parts[4] == "tokens" || parts[5].hasPrefix("tokens/")
+    guard parts[0] == "database" || parts[0] == "device" && isAboutTokens else { throw unknown(request.path) }
+    let operation = parts[4] == "tokens" ? "tokens/\(parts[5])" : String(parts[5])
     guard RequestHandler.isValidContainer(container), let environment = ServerEnvironment(rawValue: String(parts[3])),
-      let kind = DatabaseKind(rawValue: String(parts[4])), let endpoint = Endpoint.all[String(parts[5])]
+      let kind = parts[4] == "tokens" ? .private : DatabaseKind(rawValue: String(parts[4])),
+      let endpoint = Endpoint.all[operation]
     else { throw unknown(request.path) }
     guard endpoint.databases.contains(kind) else {
       throw CloudError(.badRequest, "\(endpoint.name) does not work in the \(kind.rawValue) database")

@@ -49,7 +49,10 @@ extension CloudServer {
     }
     storage.submit { [self] writer in
       let answer = try perform(request, caller, scope, database, options, writer)
-      return { completion(.success(answer)) }
+      return { [self] in
+        notifications.post(answer.notifications, NotificationHub.App(caller, scope), from: request.clientID)
+        completion(.success(answer))
+      }
     } failed: { [self] error in
       // What the job learned about types may be undone with it.
       memory.withLock { $0.schemas.removeAll() }
@@ -67,6 +70,7 @@ extension CloudServer {
     var schema = try schema(scope, writer)
     var outcomes = [OperationOutcome?](repeating: nil, count: request.operations.count)
     var position = try request.positionZone.flatMap { try feedPosition($0, caller, database, writer) }
+    var finder = try NotificationFinder(self, caller, scope, database, writer)
     for (zoneID, indices) in CloudServer.groups(request.operations) {
       let zone: StoredZone
       do { zone = try self.zone(zoneID, caller, database, writer) } catch let error as CloudError {
@@ -79,11 +83,13 @@ extension CloudServer {
       try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
       try work.store(writer)
       position?.note(work)
+      try finder?.recordsChanged(in: zone, work.changes, schema, writer)
       try work.answer(&outcomes, request.desiredKeys, options, schema.yielded, writer)
     }
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
     memory.withLock { $0.schemas[SchemaKey(scope)] = schema }
     var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
+    answer.notifications = finder?.found ?? []
     if let id = request.tokenZone {
       // A missing zone has failed its operations already; there is no token to add then.
       do { answer.token = caughtUp(try zone(id, caller, database, writer)) } catch let error as CloudError

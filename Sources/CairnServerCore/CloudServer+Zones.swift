@@ -59,7 +59,7 @@ extension CloudServer {
   /// One result per operation, in order, each on its own (zones/modify). Web-services section 10.
   public func modifyZones(
     _ caller: Caller, _ scope: DatabaseScope, _ operations: [ZoneOperation],
-    _ options: RequestOptions = RequestOptions()
+    _ options: RequestOptions = RequestOptions(), clientID: String? = nil
   ) throws(CloudError) -> [Result<ZoneAnswer, CloudError>] {
     try checkCount(operations.count, options)
     guard Set(operations.map(\.id.name)).count == operations.count else {
@@ -67,18 +67,26 @@ extension CloudServer {
     }
     let database = try database(caller, scope)
     defer { if operations.contains(where: \.isDelete) { removeGarbage() } }
-    return try write { [self] writer in
-      try operations.map { operation in
+    let (results, news) = try write { [self] writer in
+      var finder = try NotificationFinder(self, caller, scope, database, writer)
+      let results = try operations.map { operation -> Result<ZoneAnswer, CloudError> in
         do {
-          switch operation {
-          case .create(let id): return .success(try createZone(id, caller, database, writer))
-          case .delete(let id): return .success(try deleteZone(id, caller, database, writer))
-          }
+          let before = try writer.currentPosition()
+          let answer =
+            switch operation {
+            case .create(let id): try createZone(id, caller, database, writer)
+            case .delete(let id): try deleteZone(id, caller, database, writer)
+            }
+          if try writer.currentPosition() > before { try finder?.zoneChanged(answer.id.name, writer) }
+          return .success(answer)
         } catch let error as CloudError {
           return .failure(error)
         }
       }
+      return (results, finder?.found ?? [])
     }
+    notifications.post(news, NotificationHub.App(caller, scope), from: clientID)
+    return results
   }
 
   private func createZone(
@@ -104,6 +112,7 @@ extension CloudServer {
       throw CloudError(.badRequest, "The default zone cannot be deleted")
     }
     let zone = try zone(id, caller, database, writer)
+    try writer.removeSubscriptions(database.key, zone: zone.name)
     try writer.markZoneDeleted(zone.key, position: try writer.takePosition())
     return ZoneAnswer(id: ZoneID(name: zone.name, owner: caller.recordName), token: nil, atomic: true, isDeleted: true)
   }

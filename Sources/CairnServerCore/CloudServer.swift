@@ -17,6 +17,8 @@ public final class CloudServer: Sendable {
   let clock: any ServerClock
   let randomness: any ServerRandomness
   let epochs: Epochs
+  /// Who waits for news.
+  public let notifications: NotificationHub
 
   /// What is remembered of the store, guarded by the mutex. Only caches: losing it costs time.
   struct Memory: Sendable {
@@ -56,6 +58,7 @@ public final class CloudServer: Sendable {
     self.clock = clock
     self.randomness = randomness
     self.settings = settings
+    notifications = NotificationHub(settings)
     let name = UInt32(truncatingIfNeeded: randomness.next() >> 33)
     epochs = try CloudServer.write(storage) { writer in
       let begun = Epochs(try writer.epochs()).beginning(name, at: try writer.currentPosition())
@@ -66,8 +69,11 @@ public final class CloudServer: Sendable {
     removeAssetLeftovers(assets.parts[...])
   }
 
-  /// Finishes queued writes and closes the store.
-  public func close() { storage.close() }
+  /// Ends waiting polls, finishes queued writes and closes the store.
+  public func close() {
+    notifications.close()
+    storage.close()
+  }
 
   // MARK: Store access
 

@@ -10,6 +10,8 @@ public struct Modification: Sendable {
   public var tokenZone: ZoneID?
   /// The zone of which the answer tells where its feed stood before and after (`feed-position`).
   public var positionZone: ZoneID?
+  /// The client that asks, by the name that it chose (`clientId`): it is not told of its own changes.
+  public var clientID: String?
 
   public init(
     operations: [IncomingOperation], atomic: Bool = true, desiredKeys: [String]? = nil, tokenZone: ZoneID? = nil,
@@ -47,6 +49,8 @@ public struct ModificationOutcome: Sendable {
   public var token: ChangeToken?
   /// Nil where it was not asked for, and for a zone that does not exist or has no feed.
   public var position: FeedStep?
+  /// What subscriptions say of it; told once it is durable.
+  var notifications: [CloudNotification] = []
 }
 
 /// The answer to a lookup.

@@ -21,6 +21,18 @@ public struct ServerSettings: Sendable {
   /// Environments whose schema refuses unknown types and fields (web-services section 7).
   public var lockedEnvironments: Set<ServerEnvironment> = []
 
+  /// Subscriptions of one database, and bytes of what one holds beside its query.
+  public var subscriptionsPerDatabase = 200
+  public var bytesPerSubscription = 32_000
+  /// Addresses for notifications of one user.
+  public var couriersPerUser = 100
+  /// Notifications that wait at one address before they collapse to one per zone.
+  public var notificationsPerCourier = 50
+  /// Polls that wait at once. Fewer than the connections of the listener, so that requests have theirs.
+  public var waitingPolls = 700
+  /// How long a poll is held, in ms.
+  public var pollHold = 55_000
+
   /// Bytes of an asset.
   public var bytesPerAsset: Int64 = 50 << 20
   /// How long an upload address works, in ms.

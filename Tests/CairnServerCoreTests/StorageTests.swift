@@ -177,6 +177,20 @@ import Testing
     #expect(throws: StorageFailure.self) { try SQLiteStorage(path: folder.file("cairn.db")) }
   }
 
+  @Test("a store of format 2 gets what it lacks and keeps what it has")
+  func olderFormat() throws {
+    let folder = try Folder()
+    let first = try SQLiteStorage(path: folder.file("cairn.db"))
+    _ = try UserDirectory(storage: first).add("anna")
+    first.close()
+    try Connection(path: folder.file("cairn.db"), mode: .readWrite).execute(
+      "DROP TABLE subscription; PRAGMA user_version = 2")
+    let second = try SQLiteStorage(path: folder.file("cairn.db"))
+    #expect(try UserDirectory(storage: second).list().map(\.name) == ["anna"])
+    #expect(try second.read { try $0.subscriptions(1).isEmpty })
+    second.close()
+  }
+
   private final class Reports: @unchecked Sendable {
     // `list` is guarded by `lock`.
     private let lock = NSLock()

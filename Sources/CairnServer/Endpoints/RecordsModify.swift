@@ -12,6 +12,7 @@ extension Endpoint {
     var modification = Modification(
       operations: request.operations.map { incoming($0, call.features) }, atomic: request.atomic,
       desiredKeys: request.desiredKeys)
+    modification.clientID = call.clientID
     let zone = request.zone ?? request.operations.first?.operation.record.id.zone ?? .defaultZone
     if request.getCurrentSyncToken || call.wantsToken { modification.tokenZone = zone }
     if call.features.feedPosition { modification.positionZone = zone }
@@ -48,7 +49,7 @@ extension Endpoint {
     return IncomingOperation(operation, untypedFields: names)
   }
 
-  private static func inferred(_ value: UntypedValue) -> FieldValue? {
+  static func inferred(_ value: UntypedValue) -> FieldValue? {
     guard value.isAcceptable else { return nil }
     if let kind = value.inferredKind { return value.value(as: kind) ?? mixedNumbers(value, kind) }
     // An empty array: of which elements, the schema may know.

@@ -23,7 +23,8 @@ extension Endpoint {
       case .delete(let zone): .delete(zone)
       }
     }
-    let results = try call.server.modifyZones(call.caller, call.scope, operations, call.features.options)
+    let results = try call.server.modifyZones(
+      call.caller, call.scope, operations, call.features.options, clientID: call.clientID)
     return answer(zip(operations, results).map { entry($0.id, $1, call) }, call)
   }
 

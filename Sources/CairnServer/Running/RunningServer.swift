@@ -79,6 +79,8 @@ public final class RunningServer: Sendable {
 
   /// Takes no more requests, finishes the running ones, closes the store. Call once.
   public func stop() {
+    // Clients that wait for news would be waited for.
+    core.notifications.close()
     listener.stop()
     core.close()
     if let lock { close(lock) }

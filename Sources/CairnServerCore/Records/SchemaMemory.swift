@@ -88,6 +88,9 @@ struct SchemaMemory: Sendable {
     }
   }
 
+  /// The type of a field; nil while no record has it.
+  func kind(of field: String, in recordType: String) -> Kind? { types[recordType]?[field]?.kind }
+
   mutating func takeChanges() -> [StoredSchemaField] {
     defer { changes = [] }
     return changes

@@ -38,6 +38,8 @@ extension SQLiteSession {
     let zones = "SELECT zone.key FROM zone JOIN database ON database.key = zone.database WHERE database.user = ?"
     try connection.run("INSERT OR IGNORE INTO garbage \(zones)", .integer(user))
     try connection.run("DELETE FROM zone WHERE key IN (\(zones))", .integer(user))
+    try connection.run(
+      "DELETE FROM subscription WHERE database IN (SELECT key FROM database WHERE user = ?)", .integer(user))
     try connection.run("DELETE FROM database WHERE user = ?", .integer(user))
     try removeTokens(of: user)
     try connection.run("DELETE FROM user WHERE key = ?", .integer(user))

@@ -138,6 +138,16 @@ final class SQLiteSession: StorageWriter {
     while try statement.step(), try body(record(statement)) {}
   }
 
+  func scanNames(_ zone: Int64, type: String, after name: String, _ body: (StoredRecord) throws -> Bool) throws {
+    let statement = try connection.cached(
+      "\(Self.recordColumns) WHERE zone = ? AND name > ? AND type = ? AND died IS NULL ORDER BY name")
+    defer { statement.reset() }
+    try statement.bind(1, zone)
+    try statement.bind(2, name)
+    try statement.bind(3, type)
+    while try statement.step(), try body(record(statement)) {}
+  }
+
   private func record(_ row: Statement) -> StoredRecord {
     StoredRecord(
       name: row.text(0), position: row.integer(1), type: row.text(2), created: row.integer(3),

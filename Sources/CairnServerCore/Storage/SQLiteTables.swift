@@ -3,7 +3,7 @@ import CairnSQLite
 /// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
 enum SQLiteTables {
   /// Kept in `PRAGMA user_version`.
-  static let format: Int64 = 2
+  static let format: Int64 = 3
 
   static let create = """
     CREATE TABLE store (position INTEGER NOT NULL);
@@ -53,6 +53,13 @@ enum SQLiteTables {
     CREATE INDEX asset_use_digest ON asset_use (digest);
     """
 
+  /// What format 3 added.
+  static let subscriptions = """
+    CREATE TABLE subscription (
+      database INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL, zone TEXT, query BLOB, events INTEGER NOT NULL,
+      once INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (database, id)) WITHOUT ROWID;
+    """
+
   /// Creates the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.
   static func prepare(_ connection: Connection) throws {
     // Two processes may open a new store at once: the second finds the tables.
@@ -63,7 +70,8 @@ enum SQLiteTables {
       }
       guard found < format else { return }
       if found == 0 { try connection.execute(create) }
-      try connection.execute(assets)
+      if found < 2 { try connection.execute(assets) }
+      try connection.execute(subscriptions)
       try connection.execute("PRAGMA user_version = \(format)")
     }
   }

@@ -42,10 +42,16 @@ public protocol StorageReader: AnyObject {
   /// Calls `body` with the rows of a zone after `position`, in the order of positions (or newest first), until it
   /// returns false.
   func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws
+  /// Calls `body` with the live records of one type whose names come after `name`, in the order of the bytes of names,
+  /// until it returns false.
+  func scanNames(_ zone: Int64, type: String, after name: String, _ body: (StoredRecord) throws -> Bool) throws
   func referrers(_ zone: Int64, of target: String, limit: Int) throws -> [StoredReference]
   func deleteSelfReferrerCount(_ zone: Int64, of target: String) throws -> Int
 
   func schema(_ container: String, _ environment: ServerEnvironment) throws -> [StoredSchemaField]
+
+  /// The subscriptions of a database, by name.
+  func subscriptions(_ database: Int64) throws -> [StoredSubscription]
 
   /// What signs addresses and receipts of assets; nil before the first upload.
   func assetSecret() throws -> [UInt8]?
@@ -86,6 +92,13 @@ public protocol StorageWriter: StorageReader {
   func pruneTombstones(before time: Int64, limit: Int) throws -> Int
 
   func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws
+
+  /// Stores a subscription in place of the one of that name, if there is one.
+  func putSubscription(_ database: Int64, _ subscription: StoredSubscription) throws
+  /// Returns whether there was one.
+  func removeSubscription(_ database: Int64, id: String) throws -> Bool
+  /// Removes the subscriptions that look at one zone.
+  func removeSubscriptions(_ database: Int64, zone: String) throws
 
   func setAssetSecret(_ secret: [UInt8]) throws
   /// The bytes are kept at least until `time`, ms since 1970.

@@ -1,0 +1,87 @@
+import CairnRecords
+
+extension CloudServer {
+  /// All subscriptions of a database, by name (subscriptions/list).
+  public func subscriptions(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [Subscription] {
+    let database = try database(caller, scope)
+    return try read { try $0.subscriptions(database.key).map { CloudServer.subscription($0, caller) } }
+  }
+
+  /// One result per name (subscriptions/lookup).
+  public func lookupSubscriptions(
+    _ caller: Caller, _ scope: DatabaseScope, _ ids: [String], _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> [Result<Subscription, CloudError>] {
+    try checkCount(ids.count, options)
+    let all = try subscriptions(caller, scope)
+    return ids.map { id in
+      all.first { $0.id == id }.map { .success($0) } ?? .failure(CloudServer.noSubscription)
+    }
+  }
+
+  /// One result per operation, in order, each on its own (subscriptions/modify); nil for a delete.
+  public func modifySubscriptions(
+    _ caller: Caller, _ scope: DatabaseScope, _ operations: [SubscriptionOperation],
+    _ options: RequestOptions = RequestOptions()
+  ) throws(CloudError) -> [Result<Subscription?, CloudError>] {
+    try checkCount(operations.count, options)
+    let database = try database(caller, scope)
+    return try write { [self] writer in
+      try operations.map { operation in
+        do {
+          switch operation {
+          case .create(let subscription):
+            return .success(try put(subscription, isNew: true, caller, scope, database, writer))
+          case .update(let subscription):
+            return .success(try put(subscription, isNew: false, caller, scope, database, writer))
+          case .delete(let id):
+            guard try writer.removeSubscription(database.key, id: id) else { throw CloudServer.noSubscription }
+            return .success(nil)
+          case .failed(_, let error): throw error
+          }
+        } catch let error as CloudError {
+          return .failure(error)
+        }
+      }
+    }
+  }
+
+  private static let noSubscription = CloudError(.notFound, "Subscription not found")
+
+  private func put(
+    _ subscription: Subscription, isNew: Bool, _ caller: Caller, _ scope: DatabaseScope, _ database: StoredDatabase,
+    _ writer: any StorageWriter
+  ) throws -> Subscription {
+    var subscription = subscription
+    if isNew, subscription.id.isEmpty { subscription.id = randomness.recordName() }
+    let id = subscription.id.utf8
+    guard (1...255).contains(id.count), id.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
+      throw CloudError(.badRequest, "A subscriptionID has 1 to 255 bytes and no control characters")
+    }
+    let present = try writer.subscriptions(database.key)
+    let isTaken = present.contains { $0.id == subscription.id }
+    if isNew, isTaken { throw CloudError(.exists, "Subscription '\(subscription.id)' exists") }
+    if !isNew, !isTaken { throw CloudServer.noSubscription }
+    guard isTaken || present.count < settings.subscriptionsPerDatabase else {
+      throw CloudError(.badRequest, "A database may have \(settings.subscriptionsPerDatabase) subscriptions")
+    }
+    guard subscription.content.count <= settings.bytesPerSubscription else {
+      throw CloudError(.badRequest, "A subscription may have \(settings.bytesPerSubscription) bytes")
+    }
+    if let id = subscription.zone { _ = try zone(id, caller, database, writer) }
+    if let query = subscription.query { _ = try QueryPlan(query, try schema(scope, writer)) }
+    let row = StoredSubscription(
+      id: subscription.id, kind: subscription.kind, zone: subscription.zone?.name,
+      query: subscription.query?.encoded, events: subscription.firesOn.reduce(0) { $0 | 1 << Int64($1.rawValue) },
+      firesOnce: subscription.firesOnce, content: subscription.content)
+    try writer.putSubscription(database.key, row)
+    return CloudServer.subscription(row, caller)
+  }
+
+  private static func subscription(_ row: StoredSubscription, _ caller: Caller) -> Subscription {
+    Subscription(
+      id: row.id, kind: row.kind, zone: row.zone.map { ZoneID(name: $0, owner: caller.recordName) },
+      query: row.query.flatMap { RecordQuery(encodedFilters: $0) },
+      firesOn: Set(Subscription.Event.allCases.filter { row.events & 1 << Int64($0.rawValue) != 0 }),
+      firesOnce: row.firesOnce, content: row.content)
+  }
+}
