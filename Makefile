@@ -9,15 +9,19 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE = .build/release/cairn
 STATIC = $(if $(filter Linux,$(shell uname)),--static-swift-stdlib)
-FOLDERS = Package.swift Sources Tests Benchmarks
+FOLDERS = Package.swift Sources Tests Benchmarks Examples
 
-.PHONY: test demo bench format lint install release client-only clean
+.PHONY: test demo bench format lint install release client-only clean packages
 
-test:
+# The system libraries, only what is missing.
+packages:
+	scripts/bootstrap < /dev/null
+
+test: packages
 	scripts/with-memory-tmp $(SWIFT) test --disable-xctest < /dev/null
 
 # Needs no Swift runtime on the machine where it runs.
-release:
+release: packages
 	$(SWIFT) build -c release --product cairn $(STATIC) < /dev/null
 
 demo: release

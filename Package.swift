@@ -109,7 +109,7 @@ let package = Package(
     tests("CairnProcessTests", ["ProcessSupport", "CairnTesting"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
-    tests("CairnAccountsTests", ["CairnAccounts", "CairnTesting", "ProcessSupport"]),
+    tests("CairnAccountsTests", ["Cairn", "CairnAccounts", "CairnTables", "CairnTesting", "ProcessSupport"]),
     tests("ExampleTests", ["FeedReader", "CairnAccounts", "CairnRecords", "CairnTesting", "ProcessSupport"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnServerCore", "CairnTesting", "CSQLite"]),
   ]

@@ -17,6 +17,7 @@ public final class DatabaseSync {
   private let time: any TimeSource
   private let randomness: any Randomness
   private weak var observer: (any EngineObserver)?
+  private let others: (any EngineStore) throws -> [any RecordCategory]
   private let connect: (SyncPlace) throws -> any CloudDatabase
   private let lock: FileLock
   /// What another thread cancels: the client of the running call.
@@ -34,11 +35,14 @@ public final class DatabaseSync {
   private var lastFailure: (text: String, time: Int64)?
 
   /// - Parameters:
+  ///   - categories: makes others that sync in the same zone by the same engine, like CairnAccounts'; they are given the
+  ///     engine's store and live on its thread. Called again when the file is opened anew after a change of its schema.
   ///   - connect: makes the client for the place that the file syncs with.
   /// - Throws: ``TablesError`` for the file, ``FileLock/Held`` when another engine has it, and what `connect` throws.
   public init(
     path: String, settings: SyncSettings = SyncSettings(), time: any TimeSource = SystemTime(),
     randomness: any Randomness = SystemRandomness(), observer: (any EngineObserver)? = nil,
+    categories: @escaping (any EngineStore) throws -> [any RecordCategory] = { _ in [] },
     connect: @escaping (SyncPlace) throws -> any CloudDatabase
   ) throws {
     self.path = path
@@ -46,23 +50,26 @@ public final class DatabaseSync {
     self.time = time
     self.randomness = randomness
     self.observer = observer
+    others = categories
     self.connect = connect
     let database = try SyncedDatabase(path: path, time: time, randomness: randomness)
     lock = try FileLock(database: path)
     try database.beginSyncing()
     self.database = database
     cloud = try connect(database.place())
-    session = try Self.session(database, cloud, settings, time, randomness, observer)
+    session = try Self.session(database, cloud, settings, time, randomness, observer, categories)
     noteRunning()
   }
 
   private static func session(
     _ database: SyncedDatabase, _ cloud: any CloudDatabase, _ settings: SyncSettings, _ time: any TimeSource,
-    _ randomness: any Randomness, _ observer: (any EngineObserver)?
+    _ randomness: any Randomness, _ observer: (any EngineObserver)?,
+    _ others: (any EngineStore) throws -> [any RecordCategory]
   ) throws -> SyncSession {
     let user = try database.place().user
-    return SyncSession(
-      cloud: cloud, store: database.store, categories: [database.category], zones: [database.zone], settings: settings,
+    return try SyncSession(
+      cloud: cloud, store: database.store, categories: [database.category] + others(database.store),
+      zones: [database.zone], settings: settings,
       expectedUser: user.isEmpty ? nil : user, time: time, randomness: randomness, observer: observer)
   }
 
@@ -72,7 +79,7 @@ public final class DatabaseSync {
     if try needsToken || database.schemaHasChanged() {
       database = try SyncedDatabase(path: path, time: time, randomness: randomness)
       if needsToken { cloud = try connect(database.place()) }
-      session = try Self.session(database, cloud, settings, time, randomness, observer)
+      session = try Self.session(database, cloud, settings, time, randomness, observer, others)
       noteRunning()
     }
     if let answer = try database.answer() {

@@ -16,5 +16,6 @@ enum RegressionSeeds {
     .init(seed: 500145, devices: 3, steps: 200),
     .init(seed: 600825, devices: 3, steps: 200),
     .init(seed: 1_000_195, devices: 3, steps: 200),
+    .init(seed: 1_001_879, devices: 3, steps: 200),
   ]
 }

@@ -122,6 +122,7 @@ final class SimulatedWorld {
     case .backUpServer: backup = try server.backup()
     case .restoreServer:
       guard let backup else { return log.add("  there is no backup") }
+      guard !devices.contains(where: \.hasOpenSaves) else { return log.add("  not now: a sync only sent") }
       coverage.note(.serverRestored)
       model.doubtDeletes("the server was restored")
       try server.restore(backup)
@@ -173,6 +174,11 @@ final class SimulatedWorld {
     }
     if let failure { throw failure }
     model.didSync(device.number, confirmed: report?.quiet == true)
+    if let report, report.result.failure == nil, plan.scope != .sendOnly {
+      device.hasOpenSaves = false
+    } else if !device.cloud.sent.isEmpty {
+      device.hasOpenSaves = true
+    }
     if let report { note(report, device) } else { log.add("  the process ended") }
     try checkRows(device)
     return report
