@@ -112,6 +112,7 @@ public final class DatabaseSync {
     if request.resync && result.failure == nil && result.questions.isEmpty { try database.endGaps() }
     lastCondition = result.condition
     if result.failure == nil && request.scope != .fetchOnly && result.condition == .ready { try publishSchema() }
+    if result.failure == nil && request.scope != .sendOnly { try fetchWantedParents() }
     let counts = database.category.counts
     let status = try database.counters()
     var report = SyncReport(counts: counts, result: result, parked: status.parked, pending: status.pending)
@@ -147,6 +148,11 @@ public final class DatabaseSync {
   /// Tells other devices how tables look that have changed here. Tried again after the next sync if it fails.
   private func publishSchema() throws {
     do { try database.publishSchema(cloud) } catch is CloudError { return }
+  }
+
+  /// Parents that fetched children keep (tables M13). Tried again after the next sync if it fails.
+  private func fetchWantedParents() throws {
+    do { try database.fetchWantedParents(cloud) } catch is CloudError { return }
   }
 
   /// Answers the question that a lost zone raised (tables L11).

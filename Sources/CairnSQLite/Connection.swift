@@ -13,6 +13,9 @@ public final class Connection {
     case readWrite
     /// The file is created if it does not exist.
     case create
+    /// The file must exist, and nobody changes it while the connection lives: it is read without locks and without the
+    /// files that SQLite keeps beside it.
+    case immutable
   }
 
   /// SQLite's own handle, for calls that this module does not wrap.
@@ -37,10 +40,11 @@ public final class Connection {
   public init(path: String, mode: Mode = .readWrite, busyTimeout: Int32 = 5_000) throws(SQLiteError) {
     let flags =
       SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-      | (mode == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
-      | (mode == .create ? SQLITE_OPEN_CREATE : 0)
+      | (mode == .readOnly || mode == .immutable ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
+      | (mode == .create ? SQLITE_OPEN_CREATE : 0) | (mode == .immutable ? SQLITE_OPEN_URI : 0)
     var opened: OpaquePointer?
-    let code = sqlite3_open_v2(path, &opened, flags, nil)
+    let name = mode == .immutable ? Self.immutableURI(path) : path
+    let code = sqlite3_open_v2(name, &opened, flags, nil)
     guard code == SQLITE_OK, let opened else {
       let error = SQLiteError(opened, code: code)
       sqlite3_close_v2(opened)
@@ -52,11 +56,25 @@ public final class Connection {
     sqlite3_busy_timeout(handle, busyTimeout)
   }
 
+  private static func immutableURI(_ path: String) -> String {
+    var bytes: [UInt8] = Array("file:".utf8)
+    for byte in path.utf8 {
+      switch byte {
+      case UInt8(ascii: "%"), UInt8(ascii: "?"), UInt8(ascii: "#"): bytes += "%\(String(byte, radix: 16))".utf8
+      default: bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self) + "?immutable=1"
+  }
+
   deinit {
     interruptTarget.clear()
     cache.removeAll()
     sqlite3_close_v2(handle)
   }
+
+  /// Whether the main database can't be written to through this connection.
+  public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
   // MARK: Statements
 

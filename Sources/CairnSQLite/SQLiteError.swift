@@ -33,6 +33,9 @@ public struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Whether the file is no database, or a damaged one: trying again is of no use.
   public var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
+  /// What was asked for can't be read: the disk fails there, or the file is damaged there. Other parts may be readable.
+  public var isUnreadable: Bool { code == SQLITE_IOERR || code == SQLITE_CORRUPT }
+
   /// The disk is full, can't be read or can't be written.
   public var isDiskFailure: Bool { code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_READONLY }
 

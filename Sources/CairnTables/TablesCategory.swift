@@ -37,10 +37,23 @@ public final class TablesCategory: RecordCategory {
   public func gatherLocalChanges(now: Int64) throws { try Folder.fold(file) }
 
   public func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch? {
+    var unreadable: Set<BatchBuilder.UnreadableRow> = []
+    while true {
+      do {
+        return try buildBatch(in: zone, request, without: unreadable)
+      } catch let row as BatchBuilder.UnreadableRow where unreadable.insert(row).inserted {
+        continue
+      }
+    }
+  }
+
+  private func buildBatch(
+    in zone: ZoneID, _ request: BatchRequest, without unreadable: Set<BatchBuilder.UnreadableRow>
+  ) throws -> OutgoingBatch? {
     try file.transaction {
       try Folder.fold(file)
       file.large.beginBatch()
-      var builder = BatchBuilder(file, request)
+      var builder = BatchBuilder(file, request, without: unreadable)
       try builder.build()
       sent = builder.sent
       return builder.entries.isEmpty ? nil : OutgoingBatch(zone: zone, entries: builder.entries)
@@ -97,6 +110,25 @@ public final class TablesCategory: RecordCategory {
     let applied = try file.applyWithAssets(rows, deletions, now: now)
     counts.fetched += applied.fetched
     counts.removed += applied.removed
+  }
+
+  /// What the server answered for parents that fetched children keep (tables M13).
+  func takeWanted(_ answers: [(name: String, answer: Result<Record, CloudError>)], now: Int64) throws {
+    try file.transaction {
+      try Folder.fold(file)
+      let wanted = WantedParents(file)
+      var records: [Record] = []
+      for (name, answer) in answers {
+        switch answer {
+        case .success(let record):
+          records.append(record)
+          try wanted.release([name])
+        case .failure(let error) where error.code == .notFound: try wanted.giveUp(name)
+        case .failure: continue
+        }
+      }
+      try apply(records, [], now: now)
+    }
   }
 
   public func stage(_ page: ZonePage, now: Int64) throws {

@@ -9,7 +9,7 @@ enum FakeTime {
   ].first(where: FileManager.default.fileExists)
 }
 
-/// Devices whose clocks are wrong, with libfaketime.
+/// Devices whose clocks are wrong, or change, with libfaketime.
 @Suite(.enabled(if: FakeTime.library != nil, "libfaketime is not installed: apt-get install libfaketime"))
 struct ClockTests {
   /// The environment of a program whose clock is off by so many days.
@@ -78,5 +78,54 @@ struct ClockTests {
     #expect(
       try world.query("SELECT * FROM t ORDER BY id;", in: a) == world.query("SELECT * FROM t ORDER BY id;", in: b))
     #expect(try world.query("SELECT w FROM t WHERE id = 'k'; SELECT count(*) FROM t;", in: b) == "103\n5\n")
+  }
+
+  @Test(
+    "G4: a watch goes on when its clock is set forwards and back, also when that happens while it waits for the server",
+    .timeLimit(.minutes(2)))
+  func changedWhileWatching() throws {
+    let world = try ProcessWorld()
+    let a = try world.database("a.db", "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, v);")
+    let b = world.folder.file("b.db")
+    try world.prepare(a, "create")
+    try world.prepare(b, "join")
+    let setting = world.folder.file("time")
+    func set(_ days: Int) throws {
+      try "\(days < 0 ? "" : "+")\(days)d".write(toFile: setting, atomically: false, encoding: .utf8)
+    }
+    try set(0)
+    let faked = [
+      "LD_PRELOAD": FakeTime.library ?? "", "FAKETIME_TIMESTAMP_FILE": setting, "FAKETIME_NO_CACHE": "1",
+      "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    ]
+    let watch = try RunningProcess(
+      "/usr/bin/env", [Programs.cairn(), "sync", a, "--watch"], environment: world.environment.merging(faked) { $1 })
+    _ = try watch.waitForLine("in sync")
+    func arrives(_ id: String) throws {
+      let time = try wait {
+        try world.sync(b)
+        return try world.query("SELECT count(*) FROM t WHERE id = '\(id)';", in: b) == "1\n"
+      }
+      #expect(time != nil, "\(id): \(watch.output) \(watch.error)")
+    }
+    for (round, days) in [3, -3, 0].enumerated() {
+      try set(days)
+      try world.query("INSERT INTO t VALUES ('\(round)', \(round));", in: a)
+      try arrives("\(round)")
+    }
+    let ahead = try world.query(
+      "SELECT max(time) / 1000 - strftime('%s', 'now') > 2 * 86400 FROM cairn_outcome;", in: a)
+    #expect(ahead == "1\n", "the clock was not changed")
+    // Back while it waits for a time that it will reach in days.
+    try set(3)
+    try world.stopServer()
+    try world.query("INSERT INTO t VALUES ('away', 1);", in: a)
+    _ = try watch.waitForLine("the server can't be reached")
+    try set(0)
+    try world.startServer()
+    try arrives("away")
+    watch.signal(SIGTERM)
+    #expect(try watch.waitUntilExit().status == 0)
+    try world.expectHealthy(a)
   }
 }

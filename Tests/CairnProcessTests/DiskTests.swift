@@ -98,7 +98,7 @@ struct DiskTests {
     try world.expectHealthy(path)
   }
 
-  @Test("a read-only disk: every command names the file and the remedy; nothing changes")
+  @Test("a read-only disk: reports work; every other command names the file and the remedy; nothing changes")
   func readOnly() throws {
     let world = try ProcessWorld()
     let disk = try SmallDisk(megabytes: 8)
@@ -106,7 +106,9 @@ struct DiskTests {
     try world.query("CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 'a');", in: path)
     try world.prepare(path, "create")
     try disk.setReadOnly(true)
-    for words in [["sync"], ["status"], ["parked"], ["log"], ["deinit"], ["doctor"], ["sync", "--watch"]] {
+    #expect(try world.status(path)["pending"] as? Int == 1)
+    for words in [["parked"], ["log"]] { #expect(try world.run(words + ["--json", path]).status == 0) }
+    for words in [["sync"], ["parked", "--retry"], ["deinit"], ["doctor"], ["sync", "--watch"]] {
       expectRefusal(try world.run(words + ["--json", path], limit: .seconds(20)), 1, "a.db", "writable")
     }
     expectRefusal(try world.run(world.initWords(disk.file("new.db"), "--mode", "join")), 1, "new.db", "writ")

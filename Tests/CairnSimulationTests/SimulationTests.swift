@@ -4,7 +4,7 @@ import Testing
 
 /// DESIGN section 8, 4: random operations, schedules and faults, judged by a model and by invariants.
 @Suite struct SimulationTests {
-  /// DESIGN G9.
+  /// DESIGN G9, tables TS201.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func theSameSeedGivesTheSameRun(seed: UInt64) throws {
     let options = Simulation.Options(seed: seed, devices: 3, steps: 60)

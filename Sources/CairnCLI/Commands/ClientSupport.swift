@@ -37,9 +37,10 @@ enum ClientSupport {
       ServiceOptions(server: server, container: place.container, environment: environment, token: token))
   }
 
-  /// Opens a prepared file without taking its lock, for commands that read.
-  static func open(_ arguments: Arguments) throws -> SyncedDatabase {
-    try SyncedDatabase(path: arguments.required("DB"), time: SystemTime(), randomness: SystemRandomness())
+  /// Opens a prepared file without taking its lock.
+  static func open(_ arguments: Arguments, for purpose: SyncedDatabase.Purpose = .work) throws -> SyncedDatabase {
+    try SyncedDatabase(
+      path: arguments.required("DB"), for: purpose, time: SystemTime(), randomness: SystemRandomness())
   }
 
   /// A time in ms since 1970 as ISO 8601 in UTC.

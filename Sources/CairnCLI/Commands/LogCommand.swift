@@ -11,7 +11,7 @@ enum LogCommand: Command {
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try ClientSupport.run {
-      let events = try ClientSupport.open(arguments).events(limit: arguments.integer("limit") ?? 100)
+      let events = try ClientSupport.open(arguments, for: .reports).events(limit: arguments.integer("limit") ?? 100)
       context.output.report([
         "events": .array(
           events.map {

@@ -10,7 +10,7 @@ enum ParkedCommand: Command {
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try ClientSupport.run {
-      let database = try ClientSupport.open(arguments)
+      let database = try ClientSupport.open(arguments, for: arguments.flag("retry") ? .work : .reports)
       if arguments.flag("retry") { try database.retryParked(now: SystemTime().wallClock) }
       let parked = try database.parked()
       context.output.report([

@@ -9,13 +9,18 @@ enum StatusCommand: Command {
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try ClientSupport.run {
-      let database = try ClientSupport.open(arguments)
+      let database = try ClientSupport.open(arguments, for: .reports)
       let status = try database.status()
       let condition = try database.lastCondition()
-      context.output.report(json(status, condition)) { text(status, condition) }
+      context.output.report(json(status, condition)) {
+        text(status, condition) + (database.isReadOnly ? "\n" + readOnlyNote : "")
+      }
       return .done
     }
   }
+
+  private static let readOnlyNote =
+    "the file can't be written to: what programs changed since the last command is counted, not looked at"
 
   private static func json(_ status: StatusReport, _ state: SyncCondition) -> JSONValue {
     [

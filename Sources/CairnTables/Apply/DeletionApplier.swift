@@ -139,6 +139,11 @@ struct DeletionApplier {
     if let tag = doom.tag { known.tag = tag }
     applier.noteReleased(doom.name)
     if doom.row != nil { applier.noteRemoved() }
+    if current.pending == .save {
+      try file.outcomes.addLoss(
+        "the edit", at: current.clocks.touch, against: doom.isExplicit ? "the delete" : "the delete of its parent",
+        of: doom.clock, table: doom.plan.name, record: doom.name)
+    }
     guard var dead = try file.dead(known, doom.plan, at: doom.clock) else { return }
     if doom.isExplicit {
       dead.pending = .none
@@ -146,11 +151,6 @@ struct DeletionApplier {
       dead.flags = []
     }
     _ = try file.records.insert(dead)
-    if doom.isExplicit && current.pending == .save {
-      try file.outcomes.add(
-        .merged, table: doom.plan.name, record: doom.name,
-        "the edit made here at \(current.clocks.touch) lost against the delete of \(doom.clock)")
-    }
   }
 
   /// SET NULL and SET DEFAULT: the child's edit has the time of the delete, and is sent (tables M12).
@@ -169,8 +169,14 @@ struct DeletionApplier {
       if edited.pending != .save { edited.dirty = .none }
       edited.pending = .save
       for column in columns where edge.plan.isField(column) {
+        let name = edge.plan.columns[column].wireName
+        if edited.dirty.contains(name), let time = edited.clocks.clock(of: column) {
+          try file.outcomes.addLoss(
+            "\(name): the edit", at: time, against: "the delete of its parent", of: doom.clock, table: edge.plan.name,
+            record: edge.name)
+        }
         edited.clocks.columns[column] = max(doom.clock, edited.clocks.columns[column] + 1)
-        edited.dirty.insert(edge.plan.columns[column].wireName)
+        edited.dirty.insert(name)
       }
       edited.raiseRevision()
       try file.records.update(record, to: edited)

@@ -16,6 +16,8 @@ struct RecordMerge {
     var field: String
     var localClock: FieldClock
     var remoteClock: FieldClock
+    /// It lost against the delete that came before the row's present life; else against an edit.
+    var isCut = false
   }
 
   private(set) var record: RecordRow
@@ -58,6 +60,7 @@ struct RecordMerge {
     let ours = alive(local.clocks.clock(of: column), cut)
     let theirs = alive(theirClock, cut)
     if theirs == nil && theirClock != nil { droppedFromServer = true }
+    let unsent = local.pending == .save && local.dirty.contains(name) ? local.clocks.clock(of: column) : nil
     switch mergeField(local: ours, remote: theirs, localValue: localCell, remoteValue: theirCell) {
     case .local:
       dirty.insert(name)
@@ -65,11 +68,12 @@ struct RecordMerge {
       record.clocks.columns[column] = theirs ?? FieldClocks.never
       broughtNews = true
       if theirCell != localCell { changes.append((column, .set(theirCell))) }
-      if let ours, local.pending == .save, local.dirty.contains(name), let theirs {
-        losses.append(Loss(field: name, localClock: ours, remoteClock: theirs))
-      }
+      if let unsent, let theirs { losses.append(Loss(field: name, localClock: unsent, remoteClock: theirs)) }
     case .equal:
       guard ours == nil, local.clocks.clock(of: column) != nil else { return }
+      if let unsent, let cut {
+        losses.append(Loss(field: name, localClock: unsent, remoteClock: cut, isCut: true))
+      }
       record.clocks.columns[column] = FieldClocks.never
       changes.append((column, .setDefault))
     }

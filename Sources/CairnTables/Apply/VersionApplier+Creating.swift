@@ -8,6 +8,11 @@ extension VersionApplier {
   /// A live record meets a delete made here (tables M5).
   func meetDead(_ local: RecordRow, _ deletedAt: FieldClock) throws -> Result {
     if revives(touch: version.clocks.touch, overDeleteAt: deletedAt) {
+      if local.pending == .delete {
+        try file.outcomes.addLoss(
+          "the delete", at: deletedAt, against: "the edit", of: version.clocks.touch, table: plan.name,
+          record: version.name)
+      }
       let result = try create(over: local)
       // It lives, only not in its table: the delete must not be sent.
       if case .parked = result, try file.names.record(named: version.name, plan) == local {
@@ -34,6 +39,7 @@ extension VersionApplier {
     var state = joined.record
     state.flags.insert(.parked)
     try file.records.update(local, to: state)
+    try logLosses(joined.merge)
     let merged = joined.version(file)
     let result = try VersionApplier(applier, merged).create(over: state)
     guard case .parked(let reason, let detail, let waitsFor, _) = result else { return result }

@@ -25,6 +25,7 @@ extension VersionApplier {
       case .setNull, .setDefault, .restrict, .noAction:
         break
       }
+      try WantedParents(file).keep(missing.name, for: version)
     }
     if let local, local.isAlive, !local.flags.contains(.parked) {
       // A parent that a unique value keeps out is kept out everywhere, and its dependants with it (tables M11).

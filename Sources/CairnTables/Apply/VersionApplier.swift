@@ -110,7 +110,9 @@ struct VersionApplier {
     try file.inbox.removeParked(version.name)
     let problem = try Eviction(applier).putAside(
       state, plan, refused.reason, refused.detail, waitsFor: refused.waitsFor, content: content.version(file).record)
-    return problem == nil ? .putAside : try keepBase(local, refused)
+    guard problem == nil else { return try keepBase(local, refused) }
+    try logLosses(content.merge)
+    return .putAside
   }
 
   func write(_ key: Value, _ writes: RowWrites, life: FieldClock) throws -> WriteRefused? {
@@ -149,11 +151,11 @@ struct VersionApplier {
     return .parked(refused.reason, refused.detail, waitsFor: refused.waitsFor)
   }
 
-  private func logLosses(_ merge: RecordMerge) throws {
+  func logLosses(_ merge: RecordMerge) throws {
     for loss in merge.losses {
-      try file.outcomes.add(
-        .merged, table: plan.name, record: version.name,
-        "\(loss.field): the edit made here at \(loss.localClock) lost against the one of \(loss.remoteClock)")
+      try file.outcomes.addLoss(
+        "\(loss.field): the edit", at: loss.localClock, against: loss.isCut ? "the delete" : "the one",
+        of: loss.remoteClock, table: plan.name, record: version.name)
     }
   }
 }

@@ -28,10 +28,53 @@ enum DatabaseOpener {
     }
   }
 
+  static func open(_ path: String, for purpose: SyncedDatabase.Purpose) throws(TablesError) -> Connection {
+    switch purpose {
+    case .work: return try open(path, mode: .readWrite)
+    case .reports: return try openForReading(path)
+    }
+  }
+
+  /// Opens a file for a report: also one that can't be written to, or whose folder can't be.
+  ///
+  /// A file in WAL mode is read through files beside it. Where these can't be made, it is read as it lies there, unless a
+  /// program has left changes in them.
+  static func openForReading(_ path: String) throws(TablesError) -> Connection {
+    guard FileManager.default.fileExists(atPath: path), !mayWrite(path) else { return try open(path, mode: .readWrite) }
+    do {
+      return try open(path, mode: .readOnly)
+    } catch {
+      let log = URL(fileURLWithPath: path).resolvingSymlinksInPath().path + "-wal"
+      guard access(path, R_OK) == 0, !isFilled(log) else { throw unreadable(path, error) }
+      return try open(path, mode: .immutable)
+    }
+  }
+
+  private static func mayWrite(_ path: String) -> Bool {
+    let file = URL(fileURLWithPath: path).resolvingSymlinksInPath()
+    return access(file.path, W_OK) == 0 && access(file.deletingLastPathComponent().path, W_OK) == 0
+  }
+
+  private static func isFilled(_ path: String) -> Bool {
+    var found = stat()
+    return stat(path, &found) == 0 && found.st_size > 0
+  }
+
+  /// Why a file that can't be written to can't be read either.
+  private static func unreadable(_ path: String, _ error: TablesError) -> TablesError {
+    guard access(path, R_OK) == 0 else { return .file(path, "can't be read", "make it readable") }
+    guard case .file(_, let what, _) = error, what.hasPrefix("can't be opened") || what.hasPrefix("is read-only") else {
+      return error
+    }
+    return .file(
+      path, "holds changes that can't be read without writing",
+      "make it and its folder writable, or read a copy of them")
+  }
+
   private static func check(_ connection: Connection, _ path: String, _ mode: Connection.Mode) throws {
     // The first read finds out whether it is a database.
     _ = try connection.scalar("SELECT count(*) FROM main.sqlite_master")
-    if mode != .readOnly, sqlite3_db_readonly(connection.handle, "main") == 1 {
+    if mode != .readOnly && mode != .immutable, connection.isReadOnly {
       throw TablesError.file(path, "is read-only", "make it and its folder writable")
     }
     try connection.execute("PRAGMA foreign_keys = ON")

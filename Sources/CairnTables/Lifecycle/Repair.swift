@@ -11,6 +11,7 @@ struct Repair {
   /// - Parameter cloud: nil when the server can't be asked.
   func run(_ findings: [Finding], cloud: (any CloudDatabase)?) throws -> [Finding] {
     try findings.map { finding in
+      if finding.kind == .damagedIndex { return try rebuildIndexes(finding) }
       guard let plan = file.catalog.plans.first(where: { $0.name == finding.table }) else { return finding }
       var repaired = finding
       repaired.isRepaired = try repair(finding.kind, plan, cloud)
@@ -37,9 +38,26 @@ struct Repair {
     case .wrongCount:
       try file.transaction { try recount(plan) }
       return true
-    case .damagedFile, .suspendedTable, .refusedTable, .brokenForeignKeys:
+    case .damagedFile, .damagedIndex, .suspendedTable, .refusedTable, .brokenForeignKeys:
       return false
     }
+  }
+
+  /// A unique index can't be built again where rows have the same values: then the file needs hands.
+  private func rebuildIndexes(_ finding: Finding) throws -> Finding {
+    do {
+      try file.connection.execute("REINDEX")
+    } catch {
+      guard error.isConstraint else { throw error }
+      return Doctor.damaged(error.message, count: finding.count)
+    }
+    guard let left = try Doctor(file: file).checkFile().first else {
+      var repaired = finding
+      repaired.isRepaired = true
+      try file.outcomes.add(.repaired, finding.text)
+      return repaired
+    }
+    return left
   }
 
   private func recount(_ plan: TablePlan) throws {
@@ -94,6 +112,8 @@ struct Repair {
 extension SyncedDatabase {
   /// Checks the file (see ``Finding``). Reads every synced table.
   public func examine() throws -> [Finding] {
+    let damage = try Doctor(file: file).checkFile()
+    if !damage.isEmpty { return damage }
     try Folder.fold(file)
     let findings = try Doctor(file: file).examine()
     try file.transaction { try MissingRows(file).note(findings) }
@@ -102,7 +122,10 @@ extension SyncedDatabase {
 
   /// Repairs what was found, and says what is repaired.
   public func repair(_ findings: [Finding], cloud: (any CloudDatabase)?) throws -> [Finding] {
-    try Repair(file: file).run(findings, cloud: cloud)
+    let repaired = try Repair(file: file).run(findings, cloud: cloud)
+    // What lies behind the damage could not be seen before.
+    guard repaired.contains(where: { $0.kind == .damagedIndex && $0.isRepaired }) else { return repaired }
+    return try repaired + Repair(file: file).run(examine(), cloud: cloud)
   }
 
   /// Deletes everywhere the records whose rows were removed while capture was off. Returns their number.

@@ -20,6 +20,10 @@ enum SchemaUpkeep {
       connection: connection,
       catalog: TableCatalog(plans: plan.plans, remembered: plan.remembered, suspended: plan.suspended),
       zone: zone, clock: time, randomness: randomness)
+    if connection.isReadOnly {
+      try GapComparison(file).load()
+      return file
+    }
     if try plan.remembered != before || settings.get(.schemaVersion) != String(file.schemaVersion()) {
       let matches = TableMatch.reconcile(before, schema)
       try file.transaction { try SchemaRenewal(file, plan, schema, matches).run() }

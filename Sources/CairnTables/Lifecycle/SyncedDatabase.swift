@@ -10,15 +10,29 @@ public final class SyncedDatabase {
   public let path: String
   public let category: TablesCategory
   public let store: any EngineStore
+  /// The file, or its folder, can't be written to: only reports work.
+  public let isReadOnly: Bool
   let file: FileContext
+
+  /// What a file is opened for.
+  public enum Purpose: Sendable {
+    /// Everything.
+    case work
+    /// Reports: a file that can't be written to is opened too, as it is. Changes that programs made since are counted
+    /// there, and not taken up; nor is the schema looked at.
+    case reports
+  }
 
   /// Opens a prepared file.
   ///
   /// - Throws: ``TablesError`` for a file that is missing, not a database, read-only, not prepared, or prepared by a
   ///   newer Cairn.
-  public init(path: String, time: any TimeSource, randomness: any Randomness) throws(TablesError) {
+  public init(
+    path: String, for purpose: Purpose = .work, time: any TimeSource, randomness: any Randomness
+  ) throws(TablesError) {
     self.path = path
-    let connection = try DatabaseOpener.open(path, mode: .readWrite)
+    let connection = try DatabaseOpener.open(path, for: purpose)
+    isReadOnly = connection.isReadOnly
     do {
       guard try MetadataSchema.isInstalled(in: connection) else { throw TablesError.notPrepared(path) }
       try MetadataSchema.checkVersion(of: connection)

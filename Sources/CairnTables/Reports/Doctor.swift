@@ -7,6 +7,8 @@ public struct Finding: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable {
     /// SQLite's own check of the file failed.
     case damagedFile
+    /// Indexes do not agree with their tables; the tables themselves are sound.
+    case damagedIndex
     /// Capture triggers are gone or changed: writes since then were not captured.
     case missingTriggers
     /// Rows that no record knows: inserted while capture was off.
@@ -35,7 +37,7 @@ struct Doctor {
   let file: FileContext
 
   func examine() throws -> [Finding] {
-    var findings = try checkFile()
+    var findings = try checkForeignKeys()
     findings += try checkSchema()
     for plan in file.catalog.plans {
       findings += try checkTriggers(plan)
@@ -44,15 +46,40 @@ struct Doctor {
     return findings
   }
 
-  private func checkFile() throws -> [Finding] {
-    var findings: [Finding] = []
-    let answer = try file.connection.scalar("PRAGMA quick_check(1)")?.text ?? "ok"
-    if answer != "ok" {
-      findings.append(
-        Finding(
-          kind: .damagedFile, table: nil, count: 1,
-          text: "the file is damaged (\(answer)): restore it from a backup, or try sqlite3 FILE .recover"))
+  /// SQLite's own check. A damaged file is not examined further: what is read there can't be trusted.
+  func checkFile() throws -> [Finding] {
+    let answers = try integrityCheck()
+    guard let first = answers.first, answers != ["ok"] else { return [] }
+    guard answers.allSatisfy(Self.isAboutIndex) else { return [Self.damaged(first, count: answers.count)] }
+    return [
+      Finding(
+        kind: .damagedIndex, table: nil, count: answers.count,
+        text: "indexes do not agree with their tables (\(first)): run cairn doctor --repair to build them again")
+    ]
+  }
+
+  private func integrityCheck() throws(SQLiteError) -> [String] {
+    do {
+      return try file.connection.rows("PRAGMA integrity_check").compactMap(\.[0].text)
+    } catch {
+      guard error.isUnreadable else { throw error }
+      return [error.message]
     }
+  }
+
+  static func damaged(_ what: String, count: Int) -> Finding {
+    Finding(
+      kind: .damagedFile, table: nil, count: count,
+      text: "the file is damaged (\(what)): restore it from a backup, or try sqlite3 FILE .recover")
+  }
+
+  private static func isAboutIndex(_ answer: String) -> Bool {
+    answer.contains(" missing from index ") || answer.hasPrefix("wrong # of entries in index ")
+      || answer.contains("non-unique entry in index ")
+  }
+
+  private func checkForeignKeys() throws -> [Finding] {
+    var findings: [Finding] = []
     var broken: [String: Int] = [:]
     for row in try file.connection.rows("PRAGMA foreign_key_check") { broken[row[0].text ?? "", default: 0] += 1 }
     for (table, count) in broken.sorted(by: { $0.key < $1.key }) {

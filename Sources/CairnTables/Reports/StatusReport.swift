@@ -33,27 +33,31 @@ public struct StatusReport: Hashable, Sendable {
 extension SyncedDatabase {
   /// Takes up what programs wrote since, and counts. Uses counters: no table is read.
   public func status() throws -> StatusReport {
-    try foldIfPossible()
+    let unfolded = try foldIfPossible() ? [:] : UnfoldedChanges(file).count()
     var tables: [StatusReport.Table] = []
     for plan in file.catalog.plans.sorted(by: { $0.name < $1.name }) {
       tables.append(
         StatusReport.Table(
-          name: plan.name, rows: Int(try file.liveRows(plan)), pending: try pendingCount(plan) + nullKeys(plan),
+          name: plan.name, rows: Int(try file.liveRows(plan)),
+          pending: try pendingCount(plan) + nullKeys(plan) + unfolded[plan.number, default: 0],
           parked: try file.inbox.parkedCount(table: plan.number)))
     }
     let settings = file.settings
     return StatusReport(
       tables: tables, pending: tables.reduce(0) { $0 + $1.pending }, parked: try file.inbox.parkedCount(),
-      reasons: try reasons(tables), lastSync: try settings.get(.lastSync).flatMap { Int64($0) }, place: try place(),
+      reasons: try reasons(unfolded: unfolded.values.reduce(0, +)),
+      lastSync: try settings.get(.lastSync).flatMap { Int64($0) }, place: try place(),
       suspended: file.catalog.suspended.map(\.name))
   }
 
-  /// Another process may hold the write lock; then what is in the log is counted by the next command.
-  private func foldIfPossible() throws {
+  /// Another process may hold the write lock, or the file may not be written to: then nothing is folded.
+  private func foldIfPossible() throws -> Bool {
+    if isReadOnly { return false }
     do {
       try Folder.fold(file)
+      return true
     } catch let error as SQLiteError where error.isBusy {
-      return
+      return false
     }
   }
 
@@ -70,7 +74,7 @@ extension SyncedDatabase {
     return Int(count?.integer ?? 0)
   }
 
-  private func reasons(_ tables: [StatusReport.Table]) throws -> [StatusReport.Reason] {
+  private func reasons(unfolded: Int) throws -> [StatusReport.Reason] {
     var result = try file.connection.rows(
       """
       SELECT coalesce(json_extract(rest, '$.reason'), 'unsent'), count(*), min(json_extract(rest, '$.retry'))
@@ -79,6 +83,12 @@ extension SyncedDatabase {
     ).compactMap { row -> StatusReport.Reason? in
       guard let reason = row[0].text.flatMap(PendingReason.init(rawValue:)) else { return nil }
       return StatusReport.Reason(reason: reason, count: Int(row[1].integer ?? 0), nextAttempt: row[2].integer)
+    }
+    if unfolded > 0 {
+      let known = result.firstIndex { $0.reason == .unsent }
+      let unsent = StatusReport.Reason(
+        reason: .unsent, count: (known.map { result[$0].count } ?? 0) + unfolded, nextAttempt: nil)
+      if let known { result[known] = unsent } else { result.append(unsent) }
     }
     let withoutKey = try file.catalog.plans.reduce(0) { try $0 + nullKeys($1) }
     if withoutKey > 0 { result.append(StatusReport.Reason(reason: .nullKey, count: withoutKey, nextAttempt: nil)) }

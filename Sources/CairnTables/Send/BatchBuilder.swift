@@ -24,9 +24,20 @@ struct BatchBuilder {
     var key: Value
   }
 
-  init(_ file: FileContext, _ request: BatchRequest) {
+  /// A row that can't be read. It must not hold the others (tables U6), but SQLite may refuse every write in the
+  /// transaction that met it: the batch is built again without it.
+  struct UnreadableRow: Error, Hashable {
+    var table: Int
+    var key: Value
+  }
+
+  private let unreadable: Set<UnreadableRow>
+
+  /// - Parameter unreadable: rows to leave out, with reason `internal`.
+  init(_ file: FileContext, _ request: BatchRequest, without unreadable: Set<UnreadableRow>) {
     self.file = file
     self.request = request
+    self.unreadable = unreadable
   }
 
   /// Rows read per step through the pending records.
@@ -69,10 +80,25 @@ struct BatchBuilder {
     if let known = decided[place] { return known }
     // Rows on a circle of references travel together: while the parents are looked at, the record counts as taken.
     decided[place] = true
-    let taken = try isDue(record) && parentsAllow(record, plan) && compose(record, plan)
+    let taken = try isDue(record) && takeReadable(record, plan)
     decided[place] = taken
     return taken
   }
+
+  private mutating func takeReadable(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+    if unreadable.contains(UnreadableRow(table: record.table, key: record.key)) {
+      try postpone(record, .internal, retryAt: request.now + Self.unreadableDelay)
+      return false
+    }
+    do {
+      return try parentsAllow(record, plan) && compose(record, plan)
+    } catch let error as SQLiteError where error.isUnreadable {
+      throw UnreadableRow(table: record.table, key: record.key)
+    }
+  }
+
+  /// How long a row that could not be read waits, ms.
+  private static let unreadableDelay: Int64 = 60_000
 
   /// Whether the record was refused in this call already; the next call tries it again if it may.
   private func hasHadItsTurn(_ name: String) -> Bool { request.excluded[name] != nil }
@@ -179,9 +205,10 @@ struct BatchBuilder {
     return true
   }
 
-  private func postpone(_ record: RecordRow, _ reason: PendingReason) throws {
+  private func postpone(_ record: RecordRow, _ reason: PendingReason, retryAt: Int64? = nil) throws {
     var waiting = record
     waiting.reason = reason
+    if let retryAt { waiting.retryAt = retryAt }
     try file.records.update(record, to: waiting)
   }
 }

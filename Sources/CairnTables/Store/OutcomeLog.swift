@@ -1,5 +1,7 @@
 import CairnEngine
+import CairnRecords
 import CairnSQLite
+import Foundation
 
 /// The recent events that `cairn log` shows.
 struct OutcomeLog {
@@ -42,6 +44,26 @@ struct OutcomeLog {
     try statement.run()
     let id = connection.lastInsertRowID
     if id % 1_000 == 0 { try connection.run("DELETE FROM cairn_outcome WHERE id <= ?", .integer(id - Self.limit)) }
+  }
+
+  /// Notes an edit or a delete made here that lost a merge, with both times (tables section 7).
+  ///
+  /// - Parameters:
+  ///   - change: what was made here, for example `title: the edit`.
+  ///   - winner: what it lost against, for example `the delete`.
+  func addLoss(
+    _ change: String, at time: FieldClock, against winner: String, of winnerTime: FieldClock, table: String,
+    record: String
+  ) throws {
+    try add(
+      .merged, table: table, record: record,
+      "\(change) made here at \(Self.text(time)) lost against \(winner) of \(Self.text(winnerTime))")
+  }
+
+  /// A clock as people read it: ISO 8601 in UTC.
+  static func text(_ clock: FieldClock) -> String {
+    Date(timeIntervalSince1970: Double(clock) / 1_000)
+      .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
 
   /// The newest events, oldest of them first.

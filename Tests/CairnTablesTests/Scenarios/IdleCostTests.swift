@@ -7,7 +7,7 @@ import Testing
 
 @Suite("What a file with many records costs while nothing happens (design section 9)")
 struct IdleCostTests {
-  @Test("status and a sync with nothing to do take as many steps with 3,000 records as with 100")
+  @Test("TS200 status and a sync with nothing to do take as many steps with 3,000 records as with 100")
   func costsNothingPerRecord() throws {
     let world = try World(entriesPerRequest: 1_000)
     let a = try world.devices(["A"])[0]

@@ -60,6 +60,26 @@ struct ZoneLossTests {
     #expect(try b.picture("SELECT id, title FROM lists") == ["l1|eins", "l3|three"])
   }
 
+  @Test("TS175 an encrypted reset: rows stay, and every record is sent again under its own name and clocks")
+  func encryptedReset() throws {
+    let before = try Picture.of(a)
+    let clocks = try world.clocks("lists:l1")
+    try a.sql("DELETE FROM lists WHERE id = 'l2'", at: 10)
+    try a.sync()
+    _ = a.sentSinceLastAsked()
+    let category = try a.open().database.category
+    #expect(category.policy(for: .encryptedDataReset) == .recreateAndReupload)
+    try category.zoneLost(world.zone, .encryptedDataReset, now: world.clock.wallClock)
+    #expect(try a.picture("SELECT id FROM lists") == ["l1"])
+    #expect(try a.status().pending == 5)
+    try a.sync()
+    let sent = a.sentSinceLastAsked()
+    #expect(sent.count == 5 && sent.allSatisfy { $0.hasPrefix("save ") })
+    try world.expectConverged()
+    #expect(try world.clocks("lists:l1") == clocks)
+    #expect(try Picture.of(a)["notes"] == before["notes"])
+  }
+
   @Test("TS172 rows before init, no server for a while, then create: uploaded")
   func lateServer() throws {
     let c = try world.device("C", schema: "CREATE TABLE own(id TEXT PRIMARY KEY, v); INSERT INTO own VALUES ('1', 'x')")
