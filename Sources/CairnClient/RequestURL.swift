@@ -6,11 +6,12 @@ enum RequestURL {
   }
 
   /// Query with tokens, encoded once, and requested extensions.
-  static func query(apiToken: String?, token: String, extensions: String?) -> String {
+  static func query(apiToken: String?, token: String, extensions: String?, clientID: String? = nil) -> String {
     var parts: [String] = []
     if let apiToken { parts.append("ckAPIToken=\(encoded(apiToken))") }
     parts.append("ckWebAuthToken=\(encoded(token))")
     if let extensions { parts.append("cairn=\(encoded(extensions))") }
+    if let clientID { parts.append("clientId=\(encoded(clientID))") }
     return parts.joined(separator: "&")
   }
 

@@ -19,6 +19,8 @@ public struct ServiceOptions: Sendable {
   public var apiToken: String?
   /// A file with the certificates of authorities to trust, PEM, in place of curl's own. Linux only.
   public var caFile: String?
+  /// Names this client, so that a server tells it of others' changes only (web-services section 11).
+  public var clientID: String?
   /// Called with each token that replaces the one before (web-services section 3), on the thread of the call.
   public var tokenChanged: (@Sendable (String) -> Void)?
 

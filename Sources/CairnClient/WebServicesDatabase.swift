@@ -47,6 +47,9 @@ public final class WebServicesDatabase: CloudDatabase {
 
   public func cancel() { transport.cancel() }
 
+  /// Whether an answer has said that this is one of Cairn's servers.
+  var isCairnServer: Bool { state.withLock { $0.features.map { $0 != .none } ?? false } }
+
   // MARK: Calls
 
   /// A database in the path: the user's own calls go to the public one (section 2).
@@ -61,7 +64,8 @@ public final class WebServicesDatabase: CloudDatabase {
     let errors = AnswerErrors(server: options.server, secrets: [token, options.apiToken ?? ""])
     let database = target == .user ? "public" : options.scope.rawValue
     let path = RequestURL.path(options, database: database, operation: operation)
-    let query = RequestURL.query(apiToken: options.apiToken, token: token, extensions: features?.request)
+    let query = RequestURL.query(
+      apiToken: options.apiToken, token: token, extensions: features?.request, clientID: options.clientID)
     var request = HTTPRequest(url: "\(path)?\(query)", headers: ["User-Agent: cairn"], body: body)
     if body != nil { request.headers.append("Content-Type: application/json") }
     compress(&request, features)

@@ -27,14 +27,18 @@ enum ClientSupport {
   }
 
   /// The client for a place, with the token given or stored.
-  static func connect(_ place: SyncPlace, token: String) throws -> WebServicesDatabase {
+  ///
+  /// - Parameter clientID: names this process among the user's devices, where it listens for news.
+  static func connect(_ place: SyncPlace, token: String, clientID: String? = nil) throws -> WebServicesDatabase {
     let server = try ServerURL(parsing: place.server)
     guard let environment = ServiceOptions.Environment(rawValue: place.environment) else {
       throw CommandError.usage(
         "the environment \(place.environment) is not known", remedy: "use development or production")
     }
-    return WebServicesDatabase(
-      ServiceOptions(server: server, container: place.container, environment: environment, token: token))
+    var options = ServiceOptions(
+      server: server, container: place.container, environment: environment, token: token)
+    options.clientID = clientID
+    return WebServicesDatabase(options)
   }
 
   /// Opens a prepared file without taking its lock.

@@ -1,6 +1,7 @@
 import Cairn
 import CairnEngine
 import CairnTables
+import Foundation
 
 /// `cairn sync`
 enum SyncCommand: Command {
@@ -24,11 +25,16 @@ enum SyncCommand: Command {
       let isWatching = arguments.flag("watch")
       let progress = isWatching ? nil : SyncProgress(context.output)
       let settings = isWatching ? SyncSettings.watchByPolling : SyncSettings()
+      let stop = WatchStop()
+      let news = isWatching && !arguments.flag("send-only") ? WatchNews { stop.wake() } : nil
+      let clientID = news.map { _ in UUID().uuidString }
       let sync = try DatabaseSync(path: path, settings: settings, observer: progress) { place in
         let token = try context.token(arguments, server: place.server, identity: place.user)
-        return try ClientSupport.connect(place, token: token)
+        let database = try ClientSupport.connect(place, token: token, clientID: clientID)
+        news?.use(database)
+        return database
       }
-      if isWatching { return try Watch(sync, scope(arguments), context).run() }
+      if isWatching { return try Watch(sync, scope(arguments), context, stop, news).run() }
       let canceller = Canceller(sync)
       // Without a total only the count is drawn; a file that can't be read fails in the sync itself.
       progress?.pending = { [weak sync] in try? sync?.database.counters().pending }

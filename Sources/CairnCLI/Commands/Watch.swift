@@ -5,7 +5,8 @@ import CairnTables
 import Foundation
 import Synchronization
 
-/// `cairn sync --watch`: syncs when another program has committed, and asks the server every second.
+/// `cairn sync --watch`: syncs when another program has committed and when the server says that another device has; asks
+/// the server every second while it does not tell.
 ///
 /// Runs until it is interrupted, whatever happens to the server; says when that changes.
 final class Watch {
@@ -17,12 +18,17 @@ final class Watch {
   private let context: CommandContext
   private let path: String
   private let file: FileIdentity
-  private let settings = SyncSettings.watchByPolling
-  private let stop = WatchStop()
+  private let stop: WatchStop
+  /// Nil where nothing is fetched.
+  private let news: WatchNews?
   private var said: String?
 
-  init(_ sync: DatabaseSync, _ scope: SyncRequest.Scope, _ context: CommandContext) {
+  init(
+    _ sync: DatabaseSync, _ scope: SyncRequest.Scope, _ context: CommandContext, _ stop: WatchStop, _ news: WatchNews?
+  ) {
     self.sync = sync
+    self.stop = stop
+    self.news = news
     path = sync.database.path
     file = FileIdentity(path: path)
     self.scope = scope
@@ -33,6 +39,8 @@ final class Watch {
     let canceller = Canceller(sync)
     let stop = stop
     var last = SyncRound()
+    news?.start()
+    defer { news?.stop() }
     try context.interruption.whileHandling({
       stop.set()
       canceller.cancel()
@@ -48,6 +56,7 @@ final class Watch {
         } catch {
           guard let sentence = Self.passing(error) else { throw error }
           last.ended = Self.uptime()
+          last.isSettled = false
           say("\(sentence); trying again")
         }
         waitForWork(last)
@@ -61,7 +70,8 @@ final class Watch {
   private struct SyncRound {
     var version: Int64 = -1
     var ended: Double = 0
-    var retryAt: Int64?
+    /// Whether nothing is left to be tried again: the next thing to do is what somebody says.
+    var isSettled = false
   }
 
   /// A sentence for an error that may pass by itself or by somebody's doing; nil where trying again is of no use.
@@ -78,17 +88,19 @@ final class Watch {
   }
 
   private func round(_ last: inout SyncRound) throws {
+    // The round fetches what was heard until now; what is heard during it may have come too late for it.
+    _ = news?.takeHint()
     let report = try sync.sync(SyncRequest(scope, isManual: false))
     last.version = sync.versionAtSync
     last.ended = Self.uptime()
-    last.retryAt = report.result.nextRetry
+    last.isSettled = report.state == "ready" && report.result.failure == nil && report.result.nextRetry == nil
     tell(report)
   }
 
-  /// Returns when another program has committed and was quiet for a moment, when it is time to ask the server, or when
-  /// the watch is stopped.
+  /// Returns when another program has committed and was quiet for a moment, when the server has news, when it is time to
+  /// ask it, when the file was replaced, or when the watch is stopped.
   private func waitForWork(_ last: SyncRound) {
-    let poll = last.ended + Double(settings.pollInterval) / 1_000
+    var nextLook = last.ended + 1
     var firstSeen: Double?
     var lastSeen = 0.0
     var version = last.version
@@ -102,13 +114,23 @@ final class Watch {
         lastSeen = now
       }
       if let firstSeen {
+        let settings = SyncSettings.watch
         if now - lastSeen >= Double(settings.sendQuiet) / 1_000 { return }
         if now - firstSeen >= Double(settings.sendLatest) / 1_000 { return }
-      } else if now >= poll {
+      } else if news?.takeHint() == true || now >= last.ended + pollInterval(last) {
         return
+      } else if now >= nextLook {
+        guard file.isStill(at: path) else { return }
+        nextLook = now + 1
       }
       stop.wait(seconds: Self.tick)
     }
+  }
+
+  /// Seconds. Hints take the place of asking only while they come and nothing waits for another try.
+  private func pollInterval(_ last: SyncRound) -> Double {
+    let hears = last.isSettled && news?.isListening == true
+    return Double((hears ? SyncSettings.watch : .watchByPolling).pollInterval) / 1_000
   }
 
   private static func uptime() -> Double { Double(DispatchTime.now().uptimeNanoseconds) / 1e9 }
@@ -162,6 +184,9 @@ final class WatchStop: Sendable {
     flag.withLock { $0 = true }
     semaphore.signal()
   }
+
+  /// Ends a wait without stopping.
+  func wake() { semaphore.signal() }
 
   func wait(seconds: Double) { _ = semaphore.wait(timeout: .now() + seconds) }
 }
