@@ -32,7 +32,7 @@ public enum StampClock {
 
   /// The time of a new write: after everything seen, and no earlier than now.
   public static func time(now: Int64, newestSeen: Int64) -> Int64 {
-    min(max(0, min(now, clockCeiling), newestSeen + 1), formatCeiling)
+    min(max(0, min(now, clockCeiling), min(newestSeen, formatCeiling) + 1), formatCeiling)
   }
 
   static func isValid(_ time: Int64) -> Bool { (0...formatCeiling).contains(time) }

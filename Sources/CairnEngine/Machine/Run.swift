@@ -69,6 +69,8 @@ struct Run: Sendable {
 
   var attempts: [Lane: [String: Int]] = [:]
   var excluded: [Lane: [String: PendingReason]] = [:]
+  /// Revisions of a lane's last batch, if all of it was confirmed.
+  var confirmed: [Lane: [String: Int64]] = [:]
   var undecided: [Lane: (batch: OutgoingBatch, results: [EntryResult])] = [:]
   var sentSinceCount = SentDatabaseChanges()
   var cap: Int

@@ -27,7 +27,7 @@ extension SyncStateMachine {
     let send = ZoneSend(
       zone: lane.zone, category: lane.category, request: request, settings: settings,
       attempts: run.attempts[lane] ?? [:], cap: limits.entriesPerRequest, start: movableToken(lane),
-      wantsSaved: traits.wantsSavedRecords, bytesPerRequest: bytesPerRequest)
+      wantsSaved: traits.wantsSavedRecords, bytesPerRequest: bytesPerRequest, confirmed: run.confirmed[lane] ?? [:])
     self.run?.send = send
     perform(send.firstTask, for: .send(lane))
   }
@@ -75,6 +75,7 @@ extension SyncStateMachine {
     case .done(let report):
       run?.send = nil
       run?.attempts[lane] = send.attempts
+      run?.confirmed[lane] = send.confirmedRevisions
       if send.cap < send.request.limits.entriesPerRequest { run?.cap = send.cap }
       take(report, lane)
     }

@@ -56,6 +56,8 @@ struct ZoneSend: Sendable {
   /// The records of saved entries as the server returned them, by index; only where the category wants them.
   private(set) var returned: [Int: Record] = [:]
   private let wantsSaved: Bool
+  /// Revisions of the batch before this one, by record name, if all of it was confirmed.
+  private let confirmed: [String: Int64]
   /// Encoded bytes of a request; more than the category was told.
   private let bytesPerRequest: Int
   private var ranges: [Range<Int>] = []
@@ -68,8 +70,10 @@ struct ZoneSend: Sendable {
 
   init(
     zone: ZoneID, category: Int, request: BatchRequest, settings: SyncSettings, attempts: [String: Int], cap: Int,
-    start: ChangeToken? = nil, wantsSaved: Bool = false, bytesPerRequest: Int? = nil
+    start: ChangeToken? = nil, wantsSaved: Bool = false, bytesPerRequest: Int? = nil,
+    confirmed: [String: Int64] = [:]
   ) {
+    self.confirmed = confirmed
     self.bytesPerRequest = bytesPerRequest ?? request.limits.bytesPerRequest
     self.wantsSaved = wantsSaved
     self.zone = zone
@@ -122,6 +126,12 @@ struct ZoneSend: Sendable {
     isUndecided = Array(repeating: false, count: entries.count)
     report.hadBatch = !entries.isEmpty
     guard report.hadBatch else { return .done(report) }
+    if entries.allSatisfy({ confirmed[$0.operation.record.id.name] == $0.revision }) {
+      // It would be offered for ever: what the category has stored of it contradicts itself.
+      let name = entries[0].operation.record.id.name
+      report.storeFailure = "\(name) is pending still though its revision was confirmed: its stored state is damaged"
+      return .done(report)
+    }
     if entries.contains(where: { !$0.needs.isEmpty }) {
       indices = Dictionary(entries.indices.map { (entries[$0].operation.record.id.name, $0) }) { first, _ in first }
     }
@@ -265,6 +275,12 @@ struct ZoneSend: Sendable {
       (ranges, lookups) = ([], [])
       return settle(registry, now)
     }
+  }
+
+  /// What the next batch of the lane must not be.
+  var confirmedRevisions: [String: Int64] {
+    guard report.hadBatch, !report.hasFailures else { return [:] }
+    return Dictionary(entries.map { ($0.operation.record.id.name, $0.revision) }) { $1 }
   }
 
   // MARK: The server's records of conflicts

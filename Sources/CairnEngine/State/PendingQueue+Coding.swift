@@ -37,7 +37,7 @@ extension PendingQueue {
         entry.isHeld = true
         continue
       }
-      guard words.count >= 4, let sequence = Int64(words[1]), let revision = Int64(words[3]) else { return nil }
+      guard words.count >= 4, let sequence = number(words[1]), let revision = number(words[3]) else { return nil }
       guard let kind: PendingKind = words[2] == "s" ? .save : words[2] == "d" ? .delete : nil else { return nil }
       var change = Change(sequence: sequence, kind: kind, revision: revision)
       if words[0] == "p" {
@@ -47,19 +47,26 @@ extension PendingQueue {
         }
         entry.pending = change
       } else {
-        guard words[0] == "f", words.count > 4, let batch = Int64(words[4]) else { return nil }
+        guard words[0] == "f", words.count > 4, let batch = number(words[4]) else { return nil }
         entry.flight = Flight(change: change, batch: batch)
       }
     }
     return entry.pending == nil && entry.flight == nil ? nil : entry
   }
 
+  /// A number that was counted up, and can be counted further.
+  private static func number(_ text: Substring) -> Int64? {
+    guard let number = Int64(text), (0...FieldClock.greatest).contains(number) else { return nil }
+    return number
+  }
+
   /// Reads the rows whose keys begin with `prefix`.
   public init(prefix: String, rows: [String: String]) throws(Unreadable) {
     self.init(prefix: prefix)
-    for (key, value) in rows where key.hasPrefix(prefix) {
-      guard let id = ID(queueKey: key[key.index(key.startIndex, offsetBy: prefix.count)...]),
-        let entry = Self.decode(value)
+    for (key, value) in rows where key.utf8.starts(with: prefix.utf8) {
+      // A key that would be written otherwise may stand for the same record as another.
+      guard let id = ID(queueKey: Substring(key.utf8.dropFirst(prefix.utf8.count))),
+        id.queueKey.utf8.elementsEqual(key.utf8.dropFirst(prefix.utf8.count)), let entry = Self.decode(value)
       else { throw Unreadable(key: key) }
       entries[id] = entry
       for change in [entry.pending, entry.flight?.change] {
@@ -74,6 +81,9 @@ extension PendingQueue {
       }
     }
     order.sort { $0.sequence < $1.sequence }
+    for (a, b) in zip(order, order.dropFirst()) where a.sequence == b.sequence {
+      throw Unreadable(key: prefix + b.id.queueKey)
+    }
   }
 }
 

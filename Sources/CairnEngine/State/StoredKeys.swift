@@ -84,35 +84,40 @@ enum StoredKeys {
   static func path(_ zone: ZoneID) -> String { escape(zone.owner) + "/" + escape(zone.name) }
 
   static func parse(path: Substring) -> (zone: ZoneID, rest: Substring)? {
-    guard let first = path.firstIndex(of: "/") else { return nil }
-    let tail = path[path.index(after: first)...]
-    let second = tail.firstIndex(of: "/") ?? tail.endIndex
+    // By bytes: to Swift a slash is another character where a combining mark follows it.
+    let bytes = path.utf8
+    guard let first = bytes.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+    let tail = bytes[bytes.index(after: first)...]
+    let second = tail.firstIndex(of: UInt8(ascii: "/")) ?? tail.endIndex
     let rest = second == tail.endIndex ? tail[second...] : tail[tail.index(after: second)...]
-    return (ZoneID(name: unescape(tail[..<second]), owner: unescape(path[..<first])), rest)
+    return (
+      ZoneID(name: unescape(Substring(tail[..<second])), owner: unescape(Substring(bytes[..<first]))), Substring(rest)
+    )
   }
 
   private static func escape(_ text: String) -> String {
     guard text.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "%") }) else { return text }
-    return text.reduce(into: "") { out, character in
-      switch character {
+    return text.unicodeScalars.reduce(into: "") { out, scalar in
+      switch scalar {
       case "/": out += "%2F"
       case "%": out += "%25"
-      default: out.append(character)
+      default: out.unicodeScalars.append(scalar)
       }
     }
   }
 
   private static func unescape(_ text: Substring) -> String {
-    guard text.contains("%") else { return String(text) }
-    var out = ""
-    var rest = text
+    var rest = text.unicodeScalars
+    guard rest.contains("%") else { return String(text) }
+    var out = String.UnicodeScalarView()
     while let mark = rest.firstIndex(of: "%") {
       out += rest[..<mark]
       let code = rest[mark...].prefix(3)
-      out += code == "%2F" ? "/" : "%"
+      out.append(code.elementsEqual("%2F".unicodeScalars) ? "/" : "%")
       rest = rest[code.endIndex...]
     }
-    return out + rest
+    out += rest
+    return String(out)
   }
 }
 

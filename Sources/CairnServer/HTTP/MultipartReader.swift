@@ -85,20 +85,22 @@ final class MultipartReader: Sendable {
       state.place = isLast ? .end : .headers
       return true
     case .headers:
-      guard let end = state.held.firstIndex(of: [13, 10, 13, 10]) else {
-        guard state.held.count <= Self.headerLimit else {
-          throw CloudError(.badRequest, "A part of the body has headers of over \(Self.headerLimit) bytes")
-        }
-        return false
+      let found = state.held.firstIndex(of: [13, 10, 13, 10])
+      // Alike for every way in which the body may come in pieces.
+      guard found ?? (state.held.count - 3) <= Self.headerLimit else {
+        throw CloudError(.badRequest, "A part of the body has headers of over \(Self.headerLimit) bytes")
       }
+      guard let end = found else { return false }
+      // The line break before the content may be a part of the next boundary.
+      let rest = state.held[(end + 2)...]
+      guard rest.count >= boundary.count || !boundary.starts(with: rest) else { return false }
       let headers = String(decoding: state.held[..<end], as: UTF8.self)
       state.isWanted = !state.wasFound && isNamed(headers)
       state.wasFound = state.wasFound || state.isWanted
-      // The line break before the content may be a part of the next boundary.
       state.held.removeFirst(end + 2)
       state.place = .content
       // It does not belong to the content.
-      if state.held.firstIndex(of: boundary) != 0 { state.held.removeFirst(2) }
+      if !state.held.starts(with: boundary) { state.held.removeFirst(2) }
       return true
     }
   }

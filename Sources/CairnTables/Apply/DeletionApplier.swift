@@ -175,7 +175,7 @@ struct DeletionApplier {
             "\(name): the edit", at: time, against: "the delete of its parent", of: doom.clock, table: edge.plan.name,
             record: edge.name)
         }
-        edited.clocks.columns[column] = max(doom.clock, edited.clocks.columns[column] + 1)
+        edited.clocks.columns[column] = max(doom.clock, edited.clocks.columns[column].next)
         edited.dirty.insert(name)
       }
       edited.raiseRevision()

@@ -113,7 +113,7 @@ struct DoomedFamily {
       next += 1
       for edge in doom.edges where edge.foreignKey.onDelete == .cascade && places[edge.name] == nil {
         guard let record = edge.record, !immortal.contains(edge.name), !doom.isEarlier(than: edge) else { continue }
-        let clock = doom.isTimeKnown ? max(doom.clock, edge.touch + 1) : edge.touch + 1
+        let clock = doom.isTimeKnown ? max(doom.clock, edge.touch.next) : edge.touch.next
         var child = Doom(record: record, plan: edge.plan, name: edge.name, clock: clock, isExplicit: false)
         child.isTimeKnown = doom.isTimeKnown
         child.row = edge.row
@@ -179,7 +179,7 @@ struct DoomedFamily {
   }
 
   private func lifeToKeep(_ doom: Doom) -> FieldClock? {
-    var life: FieldClock? = immortal.contains(doom.name) ? max(doom.clock, doom.record.clocks.touch + 1) : nil
+    var life: FieldClock? = immortal.contains(doom.name) ? max(doom.clock, doom.record.clocks.touch.next) : nil
     for edge in doom.edges {
       let touch: FieldClock
       if let place = places[edge.name] {
@@ -193,7 +193,7 @@ struct DoomedFamily {
       switch edge.foreignKey.onDelete {
       case .setNull, .setDefault: continue
       case .cascade: life = max(life ?? 0, touch)
-      case .restrict, .noAction: life = max(life ?? 0, touch, doom.clock + 1)
+      case .restrict, .noAction: life = max(life ?? 0, touch, doom.clock.next)
       }
     }
     return life

@@ -124,7 +124,7 @@ struct FetchedVersion {
     version.detachedColumns += columns
     for (column, cell) in zip(columns, cells) {
       version.cells[column] = cell
-      version.clocks.columns[column] = max(clock, version.clocks.columns[column] + 1)
+      version.clocks.columns[column] = max(clock, version.clocks.columns[column].next)
     }
     return version
   }

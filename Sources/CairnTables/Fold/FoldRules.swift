@@ -60,7 +60,8 @@ struct FoldRules {
     var row = old
     row.key = key
     if plan.keyKind == .natural { row.name = try file.names.storedName(for: key, plan) }
-    row.clocks = FieldClocks(uniform: max(time, deleted + 1), cut: deleted, plan: plan)
+    row.clocks = FieldClocks(
+      uniform: max(time, deleted.next), cut: min(deleted, FieldClock.greatest - 1), plan: plan)
     row.deletedAt = nil
     row.pending = .save
     row.life = .reinserted
@@ -90,7 +91,7 @@ struct FoldRules {
         !namesTheSameRecord(plan, column)
       else { continue }
       // A field that no version has set may be edited by a slow clock: it must not fall under the cut (tables 1.4).
-      row.clocks.columns[column] = max(time, row.clocks.columns[column] + 1, (row.clocks.cut ?? -1) + 1)
+      row.clocks.columns[column] = max(time, row.clocks.columns[column].next, (row.clocks.cut ?? -1).next)
       // A value that waits to be moved into the column is older than the edit (tables V2).
       if let kept = row.kept, kept.names.contains(name) { row.kept = kept.without(name) }
       if row.pending != .save { row.dirty = .none }
@@ -116,7 +117,7 @@ struct FoldRules {
   }
 
   func delete(_ plan: TablePlan, _ old: RecordRow, at time: FieldClock) throws {
-    let clock = max(time, old.clocks.touch + 1, (old.clocks.cut ?? -1) + 1)
+    let clock = max(time, old.clocks.touch.next, (old.clocks.cut ?? -1).next)
     let dead = try file.dead(old, plan, at: clock)
     try records.remove(old)
     if plan.keyKind == .mapped, case .integer(let integer) = old.key {

@@ -28,7 +28,9 @@ struct LogEntry {
     id = s.integer(0)
     self.shape = shape
     self.operation = operation
-    time = FieldClock(((s.real(2) - Self.epoch) * 86_400_000).rounded())
+    let milliseconds = ((s.real(2) - Self.epoch) * 86_400_000).rounded()
+    // Only a damaged file has another time than SQLite's calendar knows.
+    time = FieldClock(exactly: milliseconds).flatMap { $0 <= FieldClock.greatest ? $0 : nil } ?? 0
     var next: Int32 = 3
     func values(_ count: Int) -> [Value] {
       defer { next += Int32(count) }

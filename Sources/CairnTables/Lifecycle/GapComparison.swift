@@ -50,7 +50,7 @@ struct GapComparison {
         cells[column] != version.cells[column],
         local.pending != .save || !local.dirty.contains(plan.columns[column].wireName)
       else { continue }
-      changed.clocks.columns[column] = max(time, clock + 1)
+      changed.clocks.columns[column] = max(time, clock.next)
       edited.append(plan.columns[column].wireName)
     }
     if edited.isEmpty { return false }

@@ -54,6 +54,9 @@ extension RememberedTable {
         }
       }
     }
+    guard (0...Self.greatestNumber).contains(result.number) else {
+      throw WireError(.value, "\(result.number) is no number of a table", at: 0)
+    }
     for generation in result.generations {
       for index in generation.columns + generation.keyColumns where !result.columns.indices.contains(index) {
         throw WireError(.value, "there is no column \(index)", at: 0)
@@ -61,6 +64,9 @@ extension RememberedTable {
     }
     self = result
   }
+
+  /// Numbers count tables; a file has far fewer.
+  private static var greatestNumber: Int { 1_000_000 }
 
   private static func columns(_ reader: inout JSONReader) throws(WireError) -> [RememberedColumn] {
     var result: [RememberedColumn] = []

@@ -28,7 +28,9 @@ enum ClockCoding {
   static func read(exceptions: UnsafeBufferPointer<UInt8>, into clocks: inout FieldClocks, _ plan: TablePlan) {
     for group in exceptions.split(separator: UInt8(ascii: ";")) {
       let words = group.split(separator: UInt8(ascii: " "))
-      guard let clock = words.first.flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }) else { continue }
+      guard let clock = words.first.flatMap({ Int64(String(decoding: $0, as: UTF8.self)) }),
+        clock.isValidClock || clock == FieldClocks.never
+      else { continue }
       for name in words.dropFirst() { set(clock, String(decoding: name, as: UTF8.self), plan, &clocks) }
     }
   }

@@ -57,8 +57,8 @@ enum RecordRest {
     try json.beginObject()
     while let key = try json.nextKey() {
       switch key {
-      case "life": row.clocks.life = try json.readInt64()
-      case "cut": row.clocks.cut = try json.readInt64()
+      case "life": row.clocks.life = try json.readClock()
+      case "cut": row.clocks.cut = try json.readClock()
       case "clocks":
         let text = try json.readRawString()
         if let plan { ClockCoding.read(exceptions: text.bytes, into: &row.clocks, plan) }
@@ -76,5 +76,13 @@ enum RecordRest {
       default: try json.skip()
       }
     }
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func readClock() throws(WireError) -> FieldClock {
+    let clock = try readInt64()
+    guard clock.isValidClock else { throw WireError(.value, "a clock is out of range", at: 0) }
+    return clock
   }
 }

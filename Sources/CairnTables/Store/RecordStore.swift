@@ -138,7 +138,10 @@ final class RecordStore {
     let state = StateBits(s.integer(4))
     let key = s.value(1)
     let stored = try prefixes.expanded(s.value(2), key: key)
-    let clock = s.optionalInteger(6).map { $0 + stored.base }
+    let clock = s.optionalInteger(6).map { $0 &+ stored.base }
+    guard clock?.isValidClock ?? true else {
+      throw TablesError.damagedMetadata("cairn_record has a clock out of range")
+    }
     var row = RecordRow(
       table: table, key: key, name: stored.name,
       clocks: try ClockCoding.clocks(shared: state.isDead ? nil : clock, Int(s.integer(7)), table, catalog))

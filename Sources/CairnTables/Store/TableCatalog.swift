@@ -47,7 +47,7 @@ final class TableCatalog {
     }
   }
 
-  func plan(_ number: Int) -> TablePlan? { number < byNumber.count ? byNumber[number] : nil }
+  func plan(_ number: Int) -> TablePlan? { byNumber.indices.contains(number) ? byNumber[number] : nil }
 
   func plan(wireName: String) -> TablePlan? { byWireName[wireName].flatMap { byNumber[$0] } }
 
@@ -55,7 +55,7 @@ final class TableCatalog {
   func foreignKeys(to table: Int) -> [(child: Int, foreignKey: ForeignKeyPlan)] { children[table] }
 
   func shape(_ table: Int, _ generation: Int) -> Shape? {
-    table < shapes.count && generation < shapes[table].count ? shapes[table][generation] : nil
+    shapes.indices.contains(table) && shapes[table].indices.contains(generation) ? shapes[table][generation] : nil
   }
 
   /// The wire names of the fields that a generation's triggers see.
@@ -67,5 +67,7 @@ final class TableCatalog {
   }
 
   /// The newest trigger generation of a table.
-  func currentGeneration(_ table: Int) -> Int { table < shapes.count ? max(0, shapes[table].count - 1) : 0 }
+  func currentGeneration(_ table: Int) -> Int {
+    shapes.indices.contains(table) ? max(0, shapes[table].count - 1) : 0
+  }
 }

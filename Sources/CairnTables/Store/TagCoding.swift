@@ -41,6 +41,9 @@ final class TagCoding {
     case .integer:
       let position = s.integer(column)
       if position == Self.room { return nil }
+      guard (0...Self.greatest).contains(position) else {
+        throw TablesError.damagedMetadata("cairn_record has the change tag \(position), which no server gives")
+      }
       guard let ending = try knownEnding(nil) else {
         throw TablesError.damagedMetadata("cairn_record has short change tags, but their ending is not known")
       }

@@ -43,6 +43,8 @@ final class NotesCategory: RecordCategory, Rollbackable {
   var applyFailures = 0
   var settleFailures = 0
   var unreadable: Set<String> = []
+  /// Notes that stay pending when they are confirmed, as where what is stored of them contradicts itself.
+  var deaf: Set<String> = []
   var onSettle: (() -> Void)?
 
   init(_ name: String = "notes", type: String = "Note", delivery: CategoryDelivery = .pages, zone: ZoneID) {
@@ -155,7 +157,7 @@ final class NotesCategory: RecordCategory, Rollbackable {
     switch result {
     case .saved(let tag):
       entry.tag = tag
-      if entry.revision == sent.revision { entry.isPending = false }
+      if entry.revision == sent.revision, !deaf.contains(key) { entry.isPending = false }
     case .deleted:
       entry.tag = nil
       if entry.revision == sent.revision {

@@ -244,4 +244,28 @@ struct FieldMergeTests {
     try world.expectQuiet()
     #expect(try list(a) == ["l1|sound|red"])
   }
+
+  @Test("F3 after the greatest clock comes the greatest clock: edits, deletes and reinserts stay readable everywhere")
+  func greatestClock() throws {
+    func setGreatest() throws {
+      try world.foreignReplace("lists:l1") { fields in
+        fields.set("title", .string("greatest"))
+        fields.set("cairn_clocks", .string("{\"9007199254740991\":[\"color\",\"id\",\"title\"]}"))
+      }
+    }
+    try setGreatest()
+    try world.expectQuiet()
+    try a.sql("UPDATE lists SET title = 'higher' WHERE id = 'l1'")
+    try world.expectConverged()
+    #expect(try list(b) == ["l1|higher|red"])
+    // Of equal clocks the greater value wins: this edit comes to nothing, but nothing is parked for it.
+    try a.sql("UPDATE lists SET title = 'a' WHERE id = 'l1'")
+    try world.expectConverged()
+    try a.sql("DELETE FROM lists WHERE id = 'l1'")
+    try a.sync()
+    try b.sync()
+    try a.sql("INSERT OR REPLACE INTO lists VALUES ('l1', 'again', 'blue')")
+    try world.expectConverged()
+    #expect(try list(b).count == 1)
+  }
 }
