@@ -112,7 +112,8 @@ let package = Package(
     tests("CairnProcessTests", ["ProcessSupport", "CairnTesting"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
-    tests("CairnAccountsTests", ["Cairn", "CairnAccounts", "CairnTables", "CairnTesting", "FuzzSupport", "ProcessSupport"]),
+    tests(
+      "CairnAccountsTests", ["Cairn", "CairnAccounts", "CairnTables", "CairnTesting", "FuzzSupport", "ProcessSupport"]),
     tests("ExampleTests", ["FeedReader", "CairnAccounts", "CairnRecords", "CairnTesting", "ProcessSupport"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnServerCore", "CairnTesting", "CSQLite", "FuzzSupport"]),
   ]
