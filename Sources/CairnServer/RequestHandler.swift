@@ -28,7 +28,7 @@ final class RequestHandler: HTTPHandler {
   func handle(_ request: HTTPRequest, respond: @escaping @Sendable (@escaping ResponseMaker) -> Void) {
     let uuid = self.uuid()
     let takesGzip = request.header("accept-encoding")?.contains("gzip") ?? false
-    @Sendable func answer(_ result: Result<ResponseMaker, CloudError>) {
+    @Sendable func answer(_ result: Result<ResponseMaker, CloudError>, _ nextToken: String? = nil) {
       respond { [self] in
         let response: HTTPResponse
         switch result {
@@ -36,24 +36,36 @@ final class RequestHandler: HTTPHandler {
         case .failure(let error): response = failure(error, uuid)
         }
         addHeaders(to: response, uuid)
+        if let nextToken { response.addHeader("X-Apple-CloudKit-Web-Auth-Token", nextToken) }
         if takesGzip { response.compress() }
         return response
       }
     }
-    if isAssetPath(request.path) { return handleAsset(request, answer) }
-    if request.path.hasPrefix(RequestHandler.courierPath) { return handleCourier(request, answer) }
+    if isAssetPath(request.path) { return handleAsset(request) { answer($0) } }
+    if request.path.hasPrefix(RequestHandler.courierPath) { return handleCourier(request) { answer($0) } }
     do {
       if let fixed = try fixedAnswer(request) { return answer(.success({ fixed })) }
       let (endpoint, scope) = try route(request)
-      let caller = try authenticate(request)
-      let call = EndpointCall(
-        server: server, caller: caller, scope: scope, features: Features(request.argument("cairn")),
-        wantsToken: request.argument("getCurrentSyncToken") == "true",
-        numbersAsStrings: request.argument("numbersAsStrings") == "true"
-          || request.argument("numberAsStrings") == "true",
-        clientID: request.argument("clientId"), base: base(request), body: try body(request))
-      endpoint.run(call, answer)
+      let (caller, nextToken) = try authenticate(request)
+      // From here on every answer carries the token that has taken the place of the used one.
+      let call: EndpointCall
+      do throws(CloudError) { call = try self.call(request, caller, scope) } catch {
+        return answer(.failure(error), nextToken)
+      }
+      endpoint.run(call) { answer($0, nextToken) }
     } catch { answer(.failure(error)) }
+  }
+
+  private func call(
+    _ request: HTTPRequest, _ caller: Caller, _ scope: DatabaseScope
+  ) throws(CloudError) -> EndpointCall {
+    try server.admit(caller)
+    return EndpointCall(
+      server: server, caller: caller, scope: scope, features: Features(request.argument("cairn")),
+      wantsToken: request.argument("getCurrentSyncToken") == "true",
+      numbersAsStrings: request.argument("numbersAsStrings") == "true"
+        || request.argument("numberAsStrings") == "true",
+      clientID: request.argument("clientId"), base: base(request), body: try body(request))
   }
 
   func refusal(_ error: CloudError) -> HTTPResponse {
@@ -111,8 +123,8 @@ final class RequestHandler: HTTPHandler {
 
   // MARK: Who asks
 
-  /// A web auth token alone is enough (section 3).
-  private func authenticate(_ request: HTTPRequest) throws(CloudError) -> Caller {
+  /// A web auth token alone is enough (section 3). The second part is the token that takes its place, if one does.
+  private func authenticate(_ request: HTTPRequest) throws(CloudError) -> (Caller, String?) {
     if request.header("x-apple-cloudkit-request-keyid") != nil {
       throw CloudError(.authenticationFailed, "Server-to-server keys are not known here")
     }
@@ -124,7 +136,12 @@ final class RequestHandler: HTTPHandler {
     guard let caller = try server.caller(tokenHash: hash) else {
       throw CloudError(.authenticationFailed, "The web auth token is not known")
     }
-    return caller
+    guard server.settings.singleUseTokens else { return (caller, nil) }
+    let next = WebAuthToken.make(randomness)
+    guard try server.replaceToken(hash: hash, with: WebAuthToken.hash(next)) else {
+      throw CloudError(.authenticationFailed, "The web auth token has been used")
+    }
+    return (caller, next)
   }
 
   private func signInURL(_ request: HTTPRequest) -> String {

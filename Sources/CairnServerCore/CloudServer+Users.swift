@@ -6,10 +6,45 @@ extension CloudServer {
     try read { try $0.user(tokenHash: tokenHash) }
   }
 
+  /// Ends the token with this SHA-256 and puts another in its place (single-use tokens, web-services section 3).
+  ///
+  /// - Returns: false when the token has been used meanwhile.
+  public func replaceToken(hash: [UInt8], with next: [UInt8]) throws(CloudError) -> Bool {
+    let now = clock.now
+    return try write { try $0.replaceToken(hash: hash, with: next, created: now) }
+  }
+
+  /// Counts one request of a user.
+  ///
+  /// - Throws: `throttled` with the time to wait, when there were too many.
+  public func admit(_ caller: Caller) throws(CloudError) {
+    guard let rate = settings.requestsPerSecond, rate > 0 else { return }
+    let now = clock.now
+    let wait: Double = memory.withLock { memory in
+      var allowance = memory.allowances[caller.key] ?? RequestAllowance(left: rate * 10, at: now)
+      // A clock that was set back gives nothing and takes nothing.
+      allowance.left = min(rate * 10, allowance.left + Double(max(0, now - allowance.at)) / 1_000 * rate)
+      allowance.at = now
+      defer { memory.allowances[caller.key] = allowance }
+      guard allowance.left < 1 else {
+        allowance.left -= 1
+        return 0
+      }
+      return (1 - allowance.left) / rate
+    }
+    if wait > 0 { throw CloudError(.throttled, "Too many requests", retryAfter: wait) }
+  }
+
   /// The user of that name; nil when there is none.
   public func user(named name: String) throws(CloudError) -> Caller? {
     try read { try $0.user(named: name) }
   }
+}
+
+/// How many requests a user may still make, and when that was so.
+struct RequestAllowance: Sendable {
+  var left: Double
+  var at: Int64
 }
 
 /// Users of a store, for `cairn user`. Works beside a running server: it begins no epoch and takes no position.

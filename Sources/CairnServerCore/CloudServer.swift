@@ -27,6 +27,8 @@ public final class CloudServer: Sendable {
     var userNames: [Int64: String] = [:]
     var lastPruning: Int64 = .min
     var assetSecret: [UInt8]?
+    /// By user, where requests are limited.
+    var allowances: [Int64: RequestAllowance] = [:]
   }
 
   struct DatabaseKey: Hashable, Sendable {

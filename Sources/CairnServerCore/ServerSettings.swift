@@ -21,6 +21,11 @@ public struct ServerSettings: Sendable {
   /// Environments whose schema refuses unknown types and fields (web-services section 7).
   public var lockedEnvironments: Set<ServerEnvironment> = []
 
+  /// Whether a web auth token serves one request, whose answer carries the next one (web-services section 3).
+  public var singleUseTokens = false
+  /// Requests of one user; ten seconds' worth may come at once. Nil does not limit.
+  public var requestsPerSecond: Double?
+
   /// Subscriptions of one database, and bytes of what one holds beside its query.
   public var subscriptionsPerDatabase = 200
   public var bytesPerSubscription = 32_000

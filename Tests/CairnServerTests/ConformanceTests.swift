@@ -55,6 +55,46 @@ import Testing
     }
   }
 
+  @Test("W6: single-use: a second use is 401, the token of the answer works", arguments: Transport.allCases)
+  func singleUse(_ transport: Transport) throws {
+    var settings = ServerSettings()
+    settings.singleUseTokens = true
+    // The peer's own first request has used its token.
+    let peer = try Peer(transport, settings: settings)
+    #expect(try peer.post("users/caller").status == 401)
+    var token = "first"
+    try UserDirectory(storage: peer.storage).addToken(hash: WebAuthToken.hash(token), for: "anna")
+    for (operation, body, status) in [
+      ("users/caller", "{}", 200), ("records/modify", "{", 400), ("zones/list", "", 200),
+      ("records/query", #"{"zoneID":{"zoneName":"Gone"},"query":{"recordType":"T"}}"#, 404), ("zones/list", "{}", 200),
+    ] {
+      let query = "ckWebAuthToken=\(token)"
+      let reply = try peer.call("POST", Peer.path + operation, query: query, [:], Array(body.utf8))
+      #expect(reply.status == status, "\(operation)")
+      #expect(try peer.call("POST", Peer.path + "users/caller", query: query).status == 401)
+      token = try #require(reply.headers["x-apple-cloudkit-web-auth-token"])
+    }
+    #expect(try Peer(transport).post("users/caller").headers["x-apple-cloudkit-web-auth-token"] == nil)
+  }
+
+  @Test("W40: too many requests are 429 with both retry values; others go on", arguments: Transport.allCases)
+  func throttle(_ transport: Transport) throws {
+    var settings = ServerSettings()
+    settings.requestsPerSecond = 0.5
+    let peer = try Peer(transport, settings: settings)
+    for _ in 0..<4 { #expect(try peer.post("users/caller").status == 200) }
+    let refused = try peer.post("users/caller")
+    #expect(refused.status == 429 && refused.code == "THROTTLED")
+    #expect(refused["retryAfter"] == .integer(2) && refused.headers["retry-after"] == "2")
+    let users = UserDirectory(storage: peer.storage)
+    _ = try users.add("berta")
+    try users.addToken(hash: WebAuthToken.hash("b"), for: "berta")
+    #expect(try peer.call("POST", Peer.path + "users/caller", query: "ckWebAuthToken=b").status == 200)
+    peer.clock.advance(seconds: 2)
+    #expect(try peer.post("users/caller").status == 200)
+    #expect(try peer.post("users/caller").status == 429)
+  }
+
   @Test("section 1: unknown operations, databases and malformed containers are 404", arguments: Transport.allCases)
   func routes(_ transport: Transport) throws {
     let peer = try Peer(transport)

@@ -18,6 +18,8 @@
         .value("listen", "HOST:PORT", "where to listen, by default \(defaultAddress); port 0 picks a free one"),
         .value(
           "public-url", "URL", "address under which clients reach the server, where a proxy stands in front of it"),
+        .value("rate", "N", "requests per second of one user, ten seconds' worth at once; by default not limited"),
+        .flag("single-use-tokens", "end a token with its use; the answer carries the next one"),
       ],
       example: "cairn serve --data /var/lib/cairn --listen 127.0.0.1:8420")
 
@@ -32,7 +34,8 @@
         let server: RunningServer
         do {
           server = try RunningServer.start(
-            data: try arguments.required("data"), listen: address, publicURL: try publicURL(arguments))
+            data: try arguments.required("data"), listen: address, publicURL: try publicURL(arguments),
+            singleUseTokens: arguments.flag("single-use-tokens"), requestsPerSecond: try rate(arguments))
         } catch let error as ServerStartError {
           throw CommandError(.failed, error.sentence, remedy: error.remedy)
         }
@@ -45,6 +48,14 @@
   }
 
   extension ServeCommand {
+    private static func rate(_ arguments: Arguments) throws -> Double? {
+      guard let text = arguments.value("rate") else { return nil }
+      guard let rate = Double(text), rate.isFinite, rate > 0 else {
+        throw CommandError.usage("'\(text)' is no rate", remedy: "give --rate REQUESTS, for example --rate 50")
+      }
+      return rate
+    }
+
     private static func publicURL(_ arguments: Arguments) throws -> String? {
       guard let url = arguments.value("public-url") else { return nil }
       guard url.hasPrefix("https://") || url.hasPrefix("http://") else {

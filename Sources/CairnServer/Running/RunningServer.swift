@@ -33,13 +33,20 @@ public final class RunningServer: Sendable {
     }
   }
 
-  /// The same with the usual settings, and with the address under which clients reach the server, nil for the one that
-  /// each request names.
+  /// The same with the usual settings.
+  ///
+  /// - Parameters:
+  ///   - publicURL: the address under which clients reach the server; nil for the one that each request names.
+  ///   - singleUseTokens: whether a web auth token serves one request.
+  ///   - requestsPerSecond: of one user; nil does not limit.
   public static func start(
-    data path: String, listen address: ListenAddress, publicURL: String?
+    data path: String, listen address: ListenAddress, publicURL: String?, singleUseTokens: Bool = false,
+    requestsPerSecond: Double? = nil
   ) throws(ServerStartError) -> RunningServer {
     var settings = ServerSettings()
     settings.publicURL = publicURL
+    settings.singleUseTokens = singleUseTokens
+    settings.requestsPerSecond = requestsPerSecond
     return try start(data: path, listen: address, settings: settings)
   }
 

@@ -55,6 +55,12 @@ extension SQLiteSession {
     try connection.run("DELETE FROM access_token WHERE user = ?", .integer(user))
   }
 
+  func replaceToken(hash: [UInt8], with next: [UInt8], created: Int64) throws -> Bool {
+    try connection.run(
+      "UPDATE access_token SET hash = ?, created = ? WHERE hash = ?", .blob(next), .integer(created), .blob(hash))
+    return connection.changes > 0
+  }
+
   // MARK: Databases and zones
 
   func addDatabase(_ user: Int64, _ scope: DatabaseScope, incarnation: Int64) throws -> StoredDatabase {

@@ -72,6 +72,8 @@ public protocol StorageWriter: StorageReader {
   func removeUser(_ user: Int64) throws
   func addToken(hash: [UInt8], user: Int64, created: Int64) throws
   func removeTokens(of user: Int64) throws
+  /// Puts one token in the place of another; false when there is no such token.
+  func replaceToken(hash: [UInt8], with next: [UInt8], created: Int64) throws -> Bool
 
   func addDatabase(_ user: Int64, _ scope: DatabaseScope, incarnation: Int64) throws -> StoredDatabase
   func addZone(_ database: Int64, name: String, incarnation: Int64, position: Int64) throws -> StoredZone
