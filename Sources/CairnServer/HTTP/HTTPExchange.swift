@@ -28,8 +28,12 @@ final class HTTPExchange: Sendable {
 
   private let connection: Connection
   private let state = Mutex(State())
+  private let gate: ResumeGate
 
-  init(_ connection: OpaquePointer) { self.connection = Connection(pointer: connection) }
+  init(_ connection: OpaquePointer, _ gate: ResumeGate) {
+    self.connection = Connection(pointer: connection)
+    self.gate = gate
+  }
 
   // MARK: Collecting
 
@@ -61,6 +65,8 @@ final class HTTPExchange: Sendable {
 
   /// Takes the answer, from any thread; only the first counts. It is made on libmicrohttpd's thread.
   func finish(_ response: @escaping ResponseMaker) {
+    gate.enter()
+    defer { gate.leave() }
     state.withLock { state in
       guard state.response == nil else { return }
       state.response = response
@@ -81,4 +87,15 @@ final class HTTPExchange: Sendable {
     }
     return maker?()
   }
+}
+
+/// Counts the threads that may be resuming a connection. A client can have its answer, and the daemon be stopped, before
+/// `MHD_resume_connection` has returned on the thread that called it: it would go on in memory that is freed.
+final class ResumeGate: Sendable {
+  private let inside = Atomic(0)
+
+  func enter() { inside.add(1, ordering: .sequentiallyConsistent) }
+  func leave() { inside.subtract(1, ordering: .sequentiallyConsistent) }
+
+  var isEmpty: Bool { inside.load(ordering: .sequentiallyConsistent) == 0 }
 }

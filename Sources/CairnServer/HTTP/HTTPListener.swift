@@ -36,6 +36,7 @@ final class HTTPListener: @unchecked Sendable {
   let limits: HTTPLimits
   private var daemon: OpaquePointer?
   private let counters = Mutex(Counters())
+  private let gate = ResumeGate()
 
   private struct Counters {
     var running: [ObjectIdentifier: HTTPExchange] = [:]
@@ -74,6 +75,8 @@ final class HTTPListener: @unchecked Sendable {
         handler.refusal(CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1))
       }
     }
+    // No request is left that could be resumed from now on; who is resuming one is through in a moment.
+    while !gate.isEmpty { usleep(100) }
     MHD_stop_daemon(daemon)
     self.daemon = nil
   }
@@ -81,7 +84,7 @@ final class HTTPListener: @unchecked Sendable {
   // MARK: Exchanges
 
   fileprivate func begin(_ connection: OpaquePointer) -> HTTPExchange {
-    let exchange = HTTPExchange(connection)
+    let exchange = HTTPExchange(connection, gate)
     counters.withLock { $0.running[ObjectIdentifier(exchange)] = exchange }
     return exchange
   }
