@@ -23,6 +23,15 @@ struct ChangeListenerTests {
       server = try RunningServer.start(storage: storage, listen: ListenAddress(port: 0), settings: settings)
     }
 
+    private var isStopped = false
+
+    func stop() {
+      if !isStopped { server.stop() }
+      isStopped = true
+    }
+
+    deinit { stop() }
+
     func client(_ name: String) throws -> WebServicesDatabase {
       var options = ServiceOptions(server: try ServerURL(parsing: server.url), token: token)
       options.clientID = name
@@ -113,10 +122,9 @@ struct ChangeListenerTests {
     let stopped = Waiting(left, try #require(try left.connect()))
     try until { hub.waiting == 2 }
     let stop = ContinuousClock.now
-    world.server.stop()
+    world.stop()
     #expect((#expect(throws: CloudError.self) { try stopped.result() })?.code == .tryAgainLater)
     #expect(ContinuousClock.now - stop < .seconds(8))
-    idle.server.stop()
   }
 
   @Test("an address that the server knows no more is notFound and does not show")
@@ -132,7 +140,7 @@ struct ChangeListenerTests {
     let error = #expect(throws: CloudError.self) { try listener.wait(at: address) }
     #expect(error?.code == .notFound)
     #expect("\(address)".contains("courier") == false)
-    world.server.stop()
+    world.stop()
   }
 
   @Test("a server of Cairn that has no notifications is told apart from one that fails")
