@@ -189,8 +189,8 @@ public final class Connection {
   /// Ends the open transaction, if any, without keeping its changes.
   public func rollBack() {
     epoch += 1
-    // ROLLBACK fails only when no transaction is open, which is what the caller wants.
-    if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+    // ROLLBACK fails when no transaction is open, which is what the caller wants, and when another thread interrupts it.
+    for _ in 0..<1_000 where isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
 
   public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
