@@ -24,7 +24,7 @@ struct ParkedVersionTests {
   private func retry(_ device: Device) throws {
     device.restart()
     try SyncedDatabase(path: device.path, time: device.time, randomness: device.randomness).retryParked(
-      now: device.world.clock.wallClock)
+      now: device.time.wallClock)
   }
 
   // MARK: Parents

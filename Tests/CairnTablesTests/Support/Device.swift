@@ -11,7 +11,9 @@ import Foundation
 final class Device {
   let name: String
   let path: String
-  let world: World
+  /// Where the world is: the world itself holds its devices.
+  let place: SyncPlace
+  private let folder: ScenarioFolder
   /// Between engine and server: faults, and a log of what was sent.
   let cloud: FaultInjector
   let randomness: SeededRandomness
@@ -23,7 +25,8 @@ final class Device {
     _ name: String, _ world: World, schema: String, skew: Int64 = 0, foreignKeys: Bool = true, journal: String = "WAL"
   ) throws {
     self.name = name
-    self.world = world
+    place = world.place
+    folder = world.scenarioFolder
     path = world.folder.appendingPathComponent("\(name).db").path
     let limits = CloudLimits(entriesPerRequest: world.entriesPerRequest)
     cloud = FaultInjector(AlteredCloud(try world.server.cloud(user: world.user, limits: limits), world.alterations))
@@ -95,7 +98,7 @@ final class Device {
   ) throws -> Preparation.Outcome {
     var options = Preparation.Options(
       path: path, selection: SelectionOptions(tables: tables, exclude: exclude, naturalKeys: naturalKeys), mode: mode,
-      place: world.place)
+      place: place)
     options.matchIntegers = matchIntegers
     options.newIntegers = newIntegers
     return try Preparation(options, cloud: cloud, time: time, randomness: randomness).run()

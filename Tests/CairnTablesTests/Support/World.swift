@@ -12,7 +12,8 @@ final class World {
   /// The world's start, ms since 1970. `@30` in the scenarios of tables.md section 8 is 30 s later.
   static let start: Int64 = 1_700_000_000_000
 
-  let folder: URL
+  let scenarioFolder: ScenarioFolder
+  var folder: URL { scenarioFolder.url }
   let clock = ManualClock(wallClock: World.start)
   let server: InMemoryServer
   /// What becomes of the pages that devices fetch, and what was stored.
@@ -26,12 +27,9 @@ final class World {
 
   init(entriesPerRequest: Int = 200, settings: ServerSettings = ServerSettings()) throws {
     self.entriesPerRequest = entriesPerRequest
-    folder = FileManager.default.temporaryDirectory.appendingPathComponent("cairn-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    scenarioFolder = try ScenarioFolder()
     server = try InMemoryServer(clock: clock, settings: settings)
   }
-
-  deinit { try? FileManager.default.removeItem(at: folder) }
 
   /// A device with the schema of the scenarios (tables section 8), not prepared yet.
   func device(
