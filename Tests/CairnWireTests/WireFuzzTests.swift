@@ -92,7 +92,24 @@ import Testing
     }
   }
 
-  @Test("base64 and gzip of any bytes", .timeLimit(.minutes(5)))
+  @Test(
+    "gzip: a damaged body is refused or gives what its check sum says, never more than the limit",
+    .timeLimit(.minutes(5)))
+  func gzip() throws {
+    let plain = Array(String(repeating: "{\"records\":[{\"recordName\":\"lists:a\"}]} ", count: 40).utf8)
+    let packed = try #require(Gzip.compress(plain))
+    try Fuzz.run("gzip", count: 1_000) { mutator in
+      mutator.mutant(of: packed)
+    } _: { bytes in
+      let unpacked: [UInt8]
+      do { unpacked = try Gzip.decompress(bytes, limit: 4_000) } catch { return }
+      try Fuzz.demand(unpacked.count <= 4_000, "it grew to \(unpacked.count) bytes")
+      let again = try Gzip.decompress(Gzip.compress(unpacked) ?? [], limit: 4_000)
+      try Fuzz.demand(again == unpacked, "it comes back as other bytes")
+    }
+  }
+
+  @Test("base64 of any bytes", .timeLimit(.minutes(5)))
   func bytes() throws {
     let inputs = ["", "AA==", "AAA=", "////", "+/+/", "Q2Fpcm4", "Q2Fpcm4="].map { Array($0.utf8) }
     try Fuzz.run("base64", count: 2_000) { mutator in
