@@ -9,31 +9,21 @@ struct SyncEnding {
 
   init(_ report: SyncReport) { self.report = report }
 
-  var json: JSONValue {
-    [
-      "saved": .integer(Int64(report.counts.saved)), "deleted": .integer(Int64(report.counts.deleted)),
-      "fetched": .integer(Int64(report.counts.fetched)), "removed": .integer(Int64(report.counts.removed)),
-      "conflicts": .integer(Int64(report.counts.conflicts)), "parked": .integer(Int64(report.parked)),
-      "pending": .integer(Int64(report.pending)), "quiet": .bool(report.quiet), "state": .string(state),
-    ]
+  private var summary: SyncSummary {
+    let counts = report.counts
+    return SyncSummary(
+      saved: counts.saved, deleted: counts.deleted, fetched: counts.fetched, removed: counts.removed,
+      conflicts: counts.conflicts, parked: report.parked, pending: report.pending, quiet: report.quiet,
+      state: report.state)
   }
+
+  var json: JSONValue { summary.json }
 
   var state: String { report.state }
 
   var text: String {
-    let counts = report.counts
-    var parts: [String] = []
-    func add(_ count: Int, _ what: String) { if count > 0 { parts.append("\(what) \(count)") } }
-    add(counts.saved, "saved")
-    add(counts.deleted, "deleted")
-    add(counts.fetched, "fetched")
-    add(counts.removed, "removed")
-    add(counts.conflicts, "merged")
-    // After a failure, that nothing was done says nothing: the error follows.
-    if parts.isEmpty && error != nil { return "" }
-    var text = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
-    if report.pending > 0 { text += "; \(report.pending) still pending (cairn status says why)" }
-    if report.parked > 0 { text += "; \(report.parked) parked (cairn parked says why)" }
+    var text = summary.text(hasFailed: error != nil, pendingHint: "cairn status", parkedHint: "cairn parked")
+    if text.isEmpty { return text }
     if let question = report.result.questions.first {
       text +=
         "\nthe zone \(question.zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"

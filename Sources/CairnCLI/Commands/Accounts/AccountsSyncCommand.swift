@@ -51,28 +51,19 @@ struct AccountsSyncEnding {
 
   init(_ report: AccountsReport) { self.report = report }
 
-  var json: JSONValue {
-    [
-      "saved": JSONValue(report.counts.saved), "deleted": JSONValue(report.counts.deleted),
-      "fetched": JSONValue(report.counts.fetched), "removed": JSONValue(report.counts.removed),
-      "conflicts": JSONValue(report.counts.conflicts), "parked": JSONValue(report.status.parked),
-      "pending": JSONValue(report.status.pending), "quiet": .bool(report.quiet), "state": .string(report.state),
-    ]
+  private var summary: SyncSummary {
+    let counts = report.counts
+    return SyncSummary(
+      saved: counts.saved, deleted: counts.deleted, fetched: counts.fetched, removed: counts.removed,
+      conflicts: counts.conflicts, parked: report.status.parked, pending: report.status.pending, quiet: report.quiet,
+      state: report.state)
   }
 
+  var json: JSONValue { summary.json }
+
   var text: String {
-    let counts = report.counts
-    var parts: [String] = []
-    func add(_ count: Int, _ what: String) { if count > 0 { parts.append("\(what) \(count)") } }
-    add(counts.saved, "saved")
-    add(counts.deleted, "deleted")
-    add(counts.fetched, "fetched")
-    add(counts.removed, "removed")
-    add(counts.conflicts, "merged")
-    if parts.isEmpty && error != nil { return "" }
-    var text = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
-    if report.status.pending > 0 { text += "; \(report.status.pending) still pending (cairn accounts status says why)" }
-    if report.status.parked > 0 { text += "; \(report.status.parked) parked" }
+    var text = summary.text(hasFailed: error != nil, pendingHint: "cairn accounts status")
+    if text.isEmpty { return text }
     if !report.status.isEnabled { text += "; accounts are switched off (cairn accounts enable)" }
     return text
   }
