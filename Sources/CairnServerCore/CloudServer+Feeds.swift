@@ -55,7 +55,7 @@ extension CloudServer {
     _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<FeedPage, CloudError>] {
     try checkCount(requests.count, options)
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope)
     return try read { reader in
       var bytesLeft = settings.bytesPerPage
       let types = try schema(scope, reader).yielded
@@ -75,7 +75,7 @@ extension CloudServer {
     _ caller: Caller, _ scope: DatabaseScope, since token: ChangeToken?, resultsLimit: Int? = nil,
     _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> ZoneFeedPage {
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope)
     let limit = pageLimit(resultsLimit, options)
     return try read { reader in
       let zones = try reader.zones(database.key, after: -1, limit: .max)
@@ -145,7 +145,7 @@ extension CloudServer {
       start: start, limit: pageLimit(request.resultsLimit, options), types: request.desiredTypes)
     collector.rowsLeft = settings.rowsPerScan
     collector.bytesLeft = bytesLeft
-    let id = ZoneID(name: zone.name, owner: caller.recordName)
+    let id = ZoneID(name: zone.name, owner: caller.zoneOwner)
     var entries: [FeedEntry] = []
     try reader.scan(zone.key, after: start.position, newestFirst: request.reverse) { row in
       switch collector.take(row) {

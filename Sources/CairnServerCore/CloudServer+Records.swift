@@ -7,14 +7,14 @@ extension CloudServer {
     wantsToken: Bool = false, _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> LookupOutcome {
     try checkCount(items.count, options)
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope)
     return try read { reader in
       let zone: StoredZone
       do { zone = try self.zone(id, caller, database, reader) } catch let error as CloudError {
         return LookupOutcome(records: items.map { _ in .failure(error) }, token: nil)
       }
       let types = try schema(scope, reader).yielded
-      let answerID = ZoneID(name: zone.name, owner: caller.recordName)
+      let answerID = ZoneID(name: zone.name, owner: caller.zoneOwner)
       let records = try items.map { item -> Result<Record, CloudError> in
         guard let row = try reader.record(zone.key, named: item.name), row.isLive else {
           return .failure(CloudError(.notFound, "Record not found"))
@@ -40,13 +40,14 @@ extension CloudServer {
     _ caller: Caller, _ scope: DatabaseScope, _ request: Modification, _ options: RequestOptions,
     completion: @escaping @Sendable (Result<ModificationOutcome, CloudError>) -> Void
   ) {
-    let database: StoredDatabase
+    let opened: (StoredDatabase, Caller)
     do {
       try checkCount(request.operations.count, options)
-      database = try self.database(caller, scope)
+      opened = try open(caller, scope, toWrite: true)
     } catch {
       return completion(.failure(error))
     }
+    let (database, caller) = opened
     storage.submit { [self] writer in
       let answer = try perform(request, caller, scope, database, options, writer)
       return { [self] in

@@ -14,11 +14,19 @@ extension CloudServer {
     return try write { try $0.replaceToken(hash: hash, with: next, created: now) }
   }
 
-  /// Counts one request of a user.
+  /// What an app is let in by; nil for what is not known.
+  public func appCredential(id: [UInt8]) throws(CloudError) -> AppCredential? {
+    try read { try $0.appCredential(id: id) }
+  }
+
+  /// The server's time, in ms since 1970.
+  public var now: Int64 { clock.now }
+
+  /// Counts one request of a user. Those of apps without a user are not counted: they have nothing that tells them apart.
   ///
   /// - Throws: `throttled` with the time to wait, when there were too many.
   public func admit(_ caller: Caller) throws(CloudError) {
-    guard let rate = settings.requestsPerSecond, rate > 0 else { return }
+    guard let rate = settings.requestsPerSecond, rate > 0, caller.role != .anonymous else { return }
     let now = clock.now
     let wait: Double = memory.withLock { memory in
       var allowance = memory.allowances[caller.key] ?? RequestAllowance(left: rate * 10, at: now)
@@ -66,7 +74,7 @@ public struct UserDirectory: Sendable {
   ///
   /// - Throws: `exists` when the name is taken, `badRequest` when it is empty or holds control characters.
   public func add(_ name: String) throws(CloudError) -> Caller {
-    guard !name.isEmpty, name.utf8.count <= 255, name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
+    guard CloudServer.isPrintable(name) else {
       throw CloudError(.badRequest, "A user name has 1 to 255 bytes and no control characters")
     }
     let recordName = randomness.userRecordName()
@@ -80,6 +88,18 @@ public struct UserDirectory: Sendable {
   /// All users, by name.
   public func list() throws(CloudError) -> [Caller] {
     do { return try storage.read { try $0.users() } } catch { throw CloudServer.cloudError(error) }
+  }
+
+  /// All users by name, and what their records take.
+  public func usages() throws(CloudError) -> [(user: Caller, usage: StoredUsage)] {
+    do {
+      return try storage.read { reader in try reader.users().map { ($0, try reader.usage(of: $0.key)) } }
+    } catch { throw CloudServer.cloudError(error) }
+  }
+
+  /// Limits what a user's records take; nil ends the limit. Throws `notFound` when there is none of that name.
+  public func setQuota(_ bytes: Int64?, for name: String) throws(CloudError) {
+    try write { try $0.setQuota(of: UserDirectory.existing(name, $0).key, bytes) }
   }
 
   /// Removes a user with tokens and data. Throws `notFound` when there is none of that name.

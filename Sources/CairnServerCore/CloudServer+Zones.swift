@@ -34,7 +34,7 @@ public enum ZoneOperation: Hashable, Sendable {
 extension CloudServer {
   /// All live zones, the default zone included (zones/list).
   public func zones(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [ZoneAnswer] {
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope)
     return try read { reader in
       try reader.zones(database.key, after: -1, limit: .max).filter { !$0.isDeleted }
         .sorted { $0.name < $1.name }.map { answer($0, caller) }
@@ -46,7 +46,7 @@ extension CloudServer {
     _ caller: Caller, _ scope: DatabaseScope, _ ids: [ZoneID], _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<ZoneAnswer, CloudError>] {
     try checkCount(ids.count, options)
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope)
     return try read { reader in
       try ids.map { id in
         do { return .success(answer(try zone(id, caller, database, reader), caller)) } catch let error as CloudError {
@@ -65,7 +65,7 @@ extension CloudServer {
     guard Set(operations.map(\.id.name)).count == operations.count else {
       throw CloudError(.badRequest, "A request may name a zone only once")
     }
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope, toWrite: true)
     defer { if operations.contains(where: \.isDelete) { removeGarbage() } }
     let (results, news) = try write { [self] writer in
       var finder = try NotificationFinder(self, caller, scope, database, writer)
@@ -113,15 +113,16 @@ extension CloudServer {
     }
     let zone = try zone(id, caller, database, writer)
     try writer.removeSubscriptions(database.key, zone: zone.name)
+    if zone.bytes != 0 { try writer.addUsage(-zone.bytes, user: caller.storageOwner, zone: zone.key) }
     try writer.markZoneDeleted(zone.key, position: try writer.takePosition())
-    return ZoneAnswer(id: ZoneID(name: zone.name, owner: caller.recordName), token: nil, atomic: true, isDeleted: true)
+    return ZoneAnswer(id: ZoneID(name: zone.name, owner: caller.zoneOwner), token: nil, atomic: true, isDeleted: true)
   }
 
   func answer(_ zone: StoredZone, _ caller: Caller) -> ZoneAnswer {
     let isDefault = zone.name == CloudServer.defaultZoneName
     let hasFeed = !isDefault || settings.defaultZoneHasFeed
     return ZoneAnswer(
-      id: ZoneID(name: zone.name, owner: caller.recordName), token: hasFeed ? caughtUp(zone) : nil,
+      id: ZoneID(name: zone.name, owner: caller.zoneOwner), token: hasFeed ? caughtUp(zone) : nil,
       atomic: !isDefault, isDeleted: zone.isDeleted)
   }
 

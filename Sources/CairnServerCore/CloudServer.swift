@@ -123,22 +123,42 @@ public final class CloudServer: Sendable {
 
   // MARK: Databases and zones
 
-  /// The caller's database, made with its default zone when it is used first.
-  func database(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> StoredDatabase {
-    guard scope.kind == .private else {
-      throw CloudError(.badRequest, "The \(scope.kind.rawValue) database is not served yet")
+  /// The database that a request is about, and the caller as one of its users.
+  ///
+  /// - Throws: `authenticationRequired` where a user is needed and nobody is signed in, `authenticationFailed` where a
+  ///   server-to-server key does not open the database (web-services section 3).
+  func open(
+    _ caller: Caller, _ scope: DatabaseScope, toWrite: Bool = false
+  ) throws(CloudError) -> (StoredDatabase, Caller) {
+    switch (scope.kind, caller.role) {
+    case (.private, .user), (.public, .user), (.public, .server): break
+    case (.public, .anonymous) where !toWrite: break
+    case (.shared, .user): throw CloudError(.badRequest, "The shared database is not served yet")
+    case (_, .server): throw CloudServer.publicOnly
+    case (_, .anonymous): throw CloudError(.authenticationRequired, "request needs authorization")
     }
-    let key = DatabaseKey(user: caller.key, scope: scope)
+    var caller = caller
+    caller.isInPublic = scope.kind == .public
+    return (try database(caller.storageOwner, scope), caller)
+  }
+
+  /// What a server-to-server key meets outside the public database.
+  public static let publicOnly = CloudError(
+    .authenticationFailed, "A server-to-server key opens the public database only")
+
+  /// A database, made with its default zone when it is used first.
+  private func database(_ owner: Int64, _ scope: DatabaseScope) throws(CloudError) -> StoredDatabase {
+    let key = DatabaseKey(user: owner, scope: scope)
     if let known = memory.withLock({ $0.databases[key] }) { return known }
-    let stored = try read { try $0.database(caller.key, scope) }
+    let stored = try read { try $0.database(owner, scope) }
     let database: StoredDatabase
     if let stored {
       database = stored
     } else {
       let incarnations = (newIncarnation(), newIncarnation())
       database = try write { writer in
-        if let stored = try writer.database(caller.key, scope) { return stored }
-        let database = try writer.addDatabase(caller.key, scope, incarnation: incarnations.0)
+        if let stored = try writer.database(owner, scope) { return stored }
+        let database = try writer.addDatabase(owner, scope, incarnation: incarnations.0)
         _ = try writer.addZone(
           database.key, name: CloudServer.defaultZoneName, incarnation: incarnations.1,
           position: try writer.takePosition())
@@ -163,7 +183,7 @@ public final class CloudServer: Sendable {
 
   /// Whether the zone's owner is the caller, by name or by one of the words for it.
   public static func owns(_ caller: Caller, _ id: ZoneID) -> Bool {
-    id.owner == caller.recordName || id.owner == ZoneID.currentOwner || id.owner == "__defaultOwner__"
+    id.owner == caller.zoneOwner || id.owner == ZoneID.currentOwner || id.owner == "__defaultOwner__"
       || id.owner.isEmpty
   }
 
@@ -204,12 +224,16 @@ public final class CloudServer: Sendable {
     return try record(row, in: zone, fields: fields, caller, reader)
   }
 
-  /// The record name of a user: in a private database nearly always the caller.
+  /// The record name of a user or of a server-to-server key: in a private database nearly always the caller.
   func userName(_ key: Int64, _ caller: Caller, _ reader: any StorageReader) throws -> String? {
     if key == caller.key { return caller.recordName }
     if let name = memory.withLock({ $0.userNames[key] }) { return name }
-    guard let user = try reader.user(key: key) else { return nil }
-    memory.withLock { $0.userNames[key] = user.recordName }
-    return user.recordName
+    let found =
+      try key < 0
+      ? reader.appCredentials().first { $0.kind == .serverKey && $0.number == -key }?.caller.recordName
+      : reader.user(key: key)?.recordName
+    guard let found else { return nil }
+    memory.withLock { $0.userNames[key] = found }
+    return found
   }
 }

@@ -76,22 +76,6 @@ public struct DatabaseScope: Hashable, Sendable {
   }
 }
 
-/// A signed-in user.
-public struct Caller: Hashable, Sendable {
-  /// Storage's key of the user.
-  public var key: Int64
-  /// The name that the operator gave.
-  public var name: String
-  /// `_` and 32 hex digits; never changes.
-  public var recordName: String
-
-  public init(key: Int64, name: String, recordName: String) {
-    self.key = key
-    self.name = name
-    self.recordName = recordName
-  }
-}
-
 /// What a client asked for beside the request proper (web-services section 15).
 public struct RequestOptions: Hashable, Sendable {
   /// `page=N`: entries and operations up to the lesser of this and the announced maximum.

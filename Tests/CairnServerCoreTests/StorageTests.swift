@@ -1,9 +1,10 @@
 import CairnRecords
 import CairnSQLite
-import CairnServerCore
 import CairnTesting
 import Foundation
 import Testing
+
+@testable import CairnServerCore
 
 /// The store in a file: durability, group commit, what a crash leaves.
 @Suite struct StorageTests {
@@ -177,17 +178,31 @@ import Testing
     #expect(throws: StorageFailure.self) { try SQLiteStorage(path: folder.file("cairn.db")) }
   }
 
-  @Test("a store of format 2 gets what it lacks and keeps what it has")
-  func olderFormat() throws {
+  @Test(
+    "web-services W39: a store of an older format gets what it lacks, and what it has is counted",
+    arguments: [2, 3] as [Int64])
+  func olderFormat(_ format: Int64) throws {
     let folder = try Folder()
-    let first = try SQLiteStorage(path: folder.file("cairn.db"))
-    _ = try UserDirectory(storage: first).add("anna")
-    first.close()
-    try Connection(path: folder.file("cairn.db"), mode: .readWrite).execute(
-      "DROP TABLE subscription; PRAGMA user_version = 2")
+    let old = try Connection(path: folder.file("cairn.db"), mode: .create)
+    try SQLiteTables.prepare(old, upTo: format)
+    try old.execute(
+      """
+      INSERT INTO user (name, record_name, created) VALUES ('anna', '_0a', 0), ('berta', '_0b', 0);
+      INSERT INTO database (user, container, environment, kind, incarnation) VALUES (1, 'iCloud.test', 'production', 'private', 7);
+      INSERT INTO zone (database, name, incarnation, position, deleted) VALUES (1, 'Notes', 1, 3, 0), (1, 'Gone', 2, 4, 1);
+      INSERT INTO record (zone, position, name, type, created, created_by, modified, modified_by, died, has_references, fields)
+      VALUES (1, 1, 'a', 'Note', 0, 1, 0, 1, NULL, 2, zeroblob(20)), (1, 2, 'b', 'Note', 0, 1, 0, 1, NULL, 0, zeroblob(5)),
+        (1, 3, 'c', 'Note', 0, 1, 0, 1, 9, 0, x''), (2, 4, 'd', 'Note', 0, 1, 0, 1, NULL, 0, zeroblob(50));
+      INSERT INTO asset (digest, size, keep_until, suspect) VALUES (x'01', 1000, 0, 0);
+      INSERT INTO asset_use (zone, source, digest) VALUES (1, 'a', x'01');
+      UPDATE store SET position = 4;
+      """)
+    #expect(try old.scalar("PRAGMA user_version") == .integer(format))
     let second = try SQLiteStorage(path: folder.file("cairn.db"))
-    #expect(try UserDirectory(storage: second).list().map(\.name) == ["anna"])
-    #expect(try second.read { try $0.subscriptions(1).isEmpty })
+    let usages = try UserDirectory(storage: second).usages()
+    #expect(usages.map(\.user.name) == ["anna", "berta"])
+    #expect(usages.map(\.usage.bytes) == [1_225, 0])
+    #expect(try second.read { try $0.subscriptions(1).isEmpty && $0.appCredentials().isEmpty })
     second.close()
   }
 

@@ -40,7 +40,8 @@ extension CloudServer {
     _ caller: Caller, _ scope: DatabaseScope, _ fields: [AssetField], _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [AssetUploadTarget] {
     try checkCount(fields.count, options)
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope, toWrite: true)
+    try refuseUploads(of: caller)
     let secret = try newAssetSecret()
     var targets: [AssetUploadTarget] = []
     for field in fields {
@@ -89,7 +90,7 @@ extension CloudServer {
     _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<Asset, CloudError>] {
     try checkCount(fields.count, options)
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope, toWrite: true)
     _ = try newAssetSecret()
     let expiry = clock.now + settings.receiptLife
     return try write { [self] writer in
@@ -138,7 +139,7 @@ extension CloudServer {
         field.name,
         value.mapAssets { asset in
           guard let digest = asset.digest else { return asset }
-          var ticket = AssetTicket(.download, owner: caller.key, expiry: expiry)
+          var ticket = AssetTicket(.download, owner: caller.storageOwner, expiry: expiry)
           ticket.digest = digest
           ticket.size = asset.size
           var asset = asset

@@ -3,7 +3,7 @@ import CairnRecords
 extension CloudServer {
   /// All subscriptions of a database, by name (subscriptions/list).
   public func subscriptions(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [Subscription] {
-    let database = try database(caller, scope)
+    let (database, caller) = try openSubscriptions(caller, scope)
     return try read { try $0.subscriptions(database.key).map { CloudServer.subscription($0, caller) } }
   }
 
@@ -24,7 +24,7 @@ extension CloudServer {
     _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<Subscription?, CloudError>] {
     try checkCount(operations.count, options)
-    let database = try database(caller, scope)
+    let (database, caller) = try openSubscriptions(caller, scope)
     return try write { [self] writer in
       try operations.map { operation in
         do {
@@ -43,6 +43,16 @@ extension CloudServer {
         }
       }
     }
+  }
+
+  /// Subscriptions of a public database would be everybody's.
+  private func openSubscriptions(
+    _ caller: Caller, _ scope: DatabaseScope
+  ) throws(CloudError) -> (StoredDatabase, Caller) {
+    guard scope.kind != .public else {
+      throw CloudError(.badRequest, "Subscriptions of the public database are not served yet")
+    }
+    return try open(caller, scope, toWrite: true)
   }
 
   private static let noSubscription = CloudError(.notFound, "Subscription not found")
@@ -79,7 +89,7 @@ extension CloudServer {
 
   private static func subscription(_ row: StoredSubscription, _ caller: Caller) -> Subscription {
     Subscription(
-      id: row.id, kind: row.kind, zone: row.zone.map { ZoneID(name: $0, owner: caller.recordName) },
+      id: row.id, kind: row.kind, zone: row.zone.map { ZoneID(name: $0, owner: caller.zoneOwner) },
       query: row.query.flatMap { RecordQuery(encodedFilters: $0) },
       firesOn: Set(Subscription.Event.allCases.filter { row.events & 1 << Int64($0.rawValue) != 0 }),
       firesOnce: row.firesOnce, content: row.content)

@@ -78,7 +78,7 @@ struct NotificationFinder {
     found.append(
       CloudNotification(
         container: scope.container, environment: scope.environment, subscription: subscription.id,
-        zone: ZoneID(name: zone, owner: caller.recordName),
+        zone: ZoneID(name: zone, owner: caller.zoneOwner),
         change: change.map { CloudNotification.Change(record: $0.row.name, event: $0.event) }))
     guard subscription.firesOnce else { return }
     _ = try writer.removeSubscription(database.key, id: subscription.id)

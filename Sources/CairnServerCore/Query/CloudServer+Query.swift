@@ -35,7 +35,7 @@ extension CloudServer {
   public func query(
     _ caller: Caller, _ scope: DatabaseScope, _ request: QueryRun, _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> QueryPage {
-    let database = try database(caller, scope)
+    let (database, caller) = try open(caller, scope)
     return try read { reader in
       let zones: [StoredZone]
       if let id = request.zone {
@@ -148,6 +148,6 @@ private struct QueryWalk {
 
   private func record(_ row: StoredRecord, _ zone: StoredZone) throws -> Record {
     try server.record(
-      row, in: ZoneID(name: zone.name, owner: caller.recordName), keys: desiredKeys, types, caller, reader)
+      row, in: ZoneID(name: zone.name, owner: caller.zoneOwner), keys: desiredKeys, types, caller, reader)
   }
 }

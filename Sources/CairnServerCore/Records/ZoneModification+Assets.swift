@@ -19,6 +19,7 @@ extension ZoneModification {
         }
         if step.assets.insert(summary.digest).inserted, let stored = try reader.asset(summary.digest) {
           guard stored.size == summary.size || asset.receipt == nil else { throw CloudServer.badReceipt }
+          step.assetBytes += stored.size
         }
         var kept = Asset(summary)
         kept.referenceChecksum = asset.referenceChecksum
@@ -43,7 +44,7 @@ extension ZoneModification {
   }
 
   /// What a stored record has; a record without assets is not decoded.
-  private static func digests(of row: StoredRecord?) throws -> Set<[UInt8]> {
+  static func digests(of row: StoredRecord?) throws -> Set<[UInt8]> {
     guard let row, row.hasAssets else { return [] }
     var found: Set<[UInt8]> = []
     for field in try FieldBlob.decode(row.fields) {

@@ -19,6 +19,10 @@ struct ZoneModification {
     var references: [StoredReference] = []
     /// Digests of the assets of the record after the request.
     var assets: Set<[UInt8]> = []
+    /// Bytes of the assets of the record after the request.
+    var assetBytes: Int64 = 0
+    /// What the operation adds to the usage of whom; known once quotas have been judged.
+    var growth: (payer: Int64, bytes: Int64) = (0, 0)
     var failure: CloudError?
     /// A forced delete of what is not there.
     var isNothing = false
@@ -82,7 +86,10 @@ struct ZoneModification {
       }
       steps.append(step)
     }
-    if !(isAtomic && hasFailure) { try judgeReferences(reader) }
+    if !(isAtomic && hasFailure) {
+      try judgeQuota(reader)
+      try judgeReferences(reader)
+    }
     if isAtomic, hasFailure {
       schema = schemaBefore
       failAll()
@@ -106,6 +113,7 @@ struct ZoneModification {
     }
     step.before = try reader.record(zone.key, named: step.name)
     try judgePresence(step)
+    try judgePermission(step)
     guard !step.kind.isDelete else { return }
     let record = step.incoming.operation.record
     step.type = try type(of: step)
@@ -147,6 +155,12 @@ struct ZoneModification {
         throw CloudError(.conflict, "client oplock error updating record")
       }
     }
+  }
+
+  /// In the public database a record belongs to who created it.
+  private func judgePermission(_ step: Step) throws {
+    guard caller.isInPublic, caller.role != .server, let live = step.live, live.createdBy != caller.key else { return }
+    throw CloudError(.accessDenied, "Record '\(step.name)' belongs to another user")
   }
 
   private func type(of step: Step) throws -> String {
@@ -213,6 +227,7 @@ struct ZoneModification {
 
   mutating func store(_ writer: any StorageWriter) throws {
     var last: Int64?
+    try storeUsage(writer)
     for step in steps {
       if step.isSave, var after = step.after {
         after.position = try writer.takePosition()
@@ -257,7 +272,7 @@ struct ZoneModification {
     _ outcomes: inout [OperationOutcome?], _ keys: [String]?, _ options: RequestOptions, _ types: YieldedTypes,
     _ reader: any StorageReader
   ) throws {
-    let id = ZoneID(name: zone.name, owner: caller.recordName)
+    let id = ZoneID(name: zone.name, owner: caller.zoneOwner)
     for step in steps {
       let recordID = RecordID(name: step.name, zone: id)
       if var failure = step.failure {

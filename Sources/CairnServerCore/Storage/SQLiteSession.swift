@@ -86,7 +86,7 @@ final class SQLiteSession: StorageWriter {
     ).first.map { StoredDatabase(key: $0[0].asInteger, incarnation: $0[1].asInteger) }
   }
 
-  private static let zoneColumns = "SELECT key, name, incarnation, position, deleted, pruned FROM zone"
+  private static let zoneColumns = "SELECT key, name, incarnation, position, deleted, pruned, bytes FROM zone"
 
   func zone(_ database: Int64, named name: String) throws -> StoredZone? {
     let statement = try connection.cached("\(Self.zoneColumns) WHERE database = ? AND name = ?")
@@ -111,7 +111,7 @@ final class SQLiteSession: StorageWriter {
   private func zone(_ row: Statement) -> StoredZone {
     StoredZone(
       key: row.integer(0), name: row.text(1), incarnation: row.integer(2), position: row.integer(3),
-      isDeleted: row.integer(4) != 0, pruned: row.integer(5))
+      isDeleted: row.integer(4) != 0, pruned: row.integer(5), bytes: row.integer(6))
   }
 
   // MARK: Records

@@ -3,7 +3,7 @@ import CairnSQLite
 /// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
 enum SQLiteTables {
   /// Kept in `PRAGMA user_version`.
-  static let format: Int64 = 3
+  static let format: Int64 = 4
 
   static let create = """
     CREATE TABLE store (position INTEGER NOT NULL);
@@ -60,19 +60,41 @@ enum SQLiteTables {
       once INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (database, id)) WITHOUT ROWID;
     """
 
+  /// What format 4 added. What is stored already is counted once, as every write counts it from then on.
+  static let access = """
+    ALTER TABLE user ADD COLUMN quota INTEGER;
+    ALTER TABLE user ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE zone ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE app_credential (
+      number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, id BLOB NOT NULL UNIQUE, name TEXT NOT NULL,
+      container TEXT, public_key BLOB NOT NULL, switches TEXT NOT NULL, origins TEXT NOT NULL,
+      created INTEGER NOT NULL, UNIQUE (kind, name));
+    UPDATE zone SET bytes =
+      (SELECT ifnull(sum(length(fields) + \(StoredRecord.bytesBesideFields)), 0) FROM record
+       WHERE record.zone = zone.key AND died IS NULL)
+      + (SELECT ifnull(sum(asset.size), 0) FROM asset_use JOIN asset USING (digest) WHERE asset_use.zone = zone.key)
+      WHERE deleted = 0;
+    UPDATE user SET bytes =
+      (SELECT ifnull(sum(zone.bytes), 0) FROM zone JOIN database ON database.key = zone.database
+       WHERE database.user = user.key);
+    """
+
+  /// What takes a store from each format to the next one.
+  private static let steps = [create, assets, subscriptions, access]
+
   /// Creates the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.
-  static func prepare(_ connection: Connection) throws {
+  ///
+  /// - Parameter last: the format at which to stop; tests make older stores.
+  static func prepare(_ connection: Connection, upTo last: Int64 = format) throws {
     // Two processes may open a new store at once: the second finds the tables.
     try connection.transaction {
       let found = try connection.scalar("PRAGMA user_version")?.asInteger ?? 0
       guard found <= format else {
         throw StorageFailure("The data was written by a newer version of Cairn (format \(found)): update cairn")
       }
-      guard found < format else { return }
-      if found == 0 { try connection.execute(create) }
-      if found < 2 { try connection.execute(assets) }
-      try connection.execute(subscriptions)
-      try connection.execute("PRAGMA user_version = \(format)")
+      guard found < last else { return }
+      for step in steps[Int(found)..<Int(last)] { try connection.execute(step) }
+      try connection.execute("PRAGMA user_version = \(last)")
     }
   }
 }

@@ -32,6 +32,12 @@ public protocol StorageReader: AnyObject {
   func user(key: Int64) throws -> Caller?
   func user(tokenHash: [UInt8]) throws -> Caller?
   func users() throws -> [Caller]
+  /// Kept up to date with every write; nothing for a user who is not there.
+  func usage(of user: Int64) throws -> StoredUsage
+
+  func appCredential(id: [UInt8]) throws -> AppCredential?
+  /// All of them, by kind and name.
+  func appCredentials() throws -> [AppCredential]
 
   func database(_ user: Int64, _ scope: DatabaseScope) throws -> StoredDatabase?
   func zone(_ database: Int64, named name: String) throws -> StoredZone?
@@ -75,6 +81,18 @@ public protocol StorageWriter: StorageReader {
   /// Puts one token in the place of another; false when there is no such token.
   func replaceToken(hash: [UInt8], with next: [UInt8], created: Int64) throws -> Bool
 
+  /// Nil ends the limit.
+  func setQuota(of user: Int64, _ bytes: Int64?) throws
+  /// Adds to what the records of a zone take, and to the usage of `user`; less than 0 takes away. A user who is not there
+  /// has no usage.
+  func addUsage(_ bytes: Int64, user: Int64, zone: Int64) throws
+
+  /// Stores a credential under a new number, which is never used again.
+  func addAppCredential(_ credential: AppCredential) throws
+  func removeAppCredential(id: [UInt8]) throws
+
+  /// Public databases belong to user 0, of whom there is no row; records there may be by users below 0, which are
+  /// server-to-server keys by number.
   func addDatabase(_ user: Int64, _ scope: DatabaseScope, incarnation: Int64) throws -> StoredDatabase
   func addZone(_ database: Int64, name: String, incarnation: Int64, position: Int64) throws -> StoredZone
   func setZonePosition(_ zone: Int64, _ position: Int64) throws
@@ -146,15 +164,20 @@ public struct StoredZone: Hashable, Sendable {
   public var isDeleted: Bool
   /// The position of the newest tombstone that was pruned; 0 when none was.
   public var pruned: Int64
+  /// What the records in it count for (``StorageWriter/addUsage(_:user:zone:)``).
+  public var bytes: Int64
 
-  public init(key: Int64, name: String, incarnation: Int64, position: Int64, isDeleted: Bool = false, pruned: Int64 = 0)
-  {
+  public init(
+    key: Int64, name: String, incarnation: Int64, position: Int64, isDeleted: Bool = false, pruned: Int64 = 0,
+    bytes: Int64 = 0
+  ) {
     self.key = key
     self.name = name
     self.incarnation = incarnation
     self.position = position
     self.isDeleted = isDeleted
     self.pruned = pruned
+    self.bytes = bytes
   }
 }
 
