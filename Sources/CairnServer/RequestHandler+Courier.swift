@@ -13,7 +13,7 @@ extension RequestHandler {
       return answer(.failure(CloudError(.badRequest, "Notifications are fetched with GET")))
     }
     let hub = server.notifications
-    let poll = hub.poll(String(request.path.dropFirst(RequestHandler.courierPath.utf8.count))) { result in
+    let poll = server.poll(String(request.path.dropFirst(RequestHandler.courierPath.utf8.count))) { result in
       answer(RequestHandler.response(result))
     }
     guard let poll else { return }

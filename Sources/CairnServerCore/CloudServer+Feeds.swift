@@ -78,11 +78,11 @@ extension CloudServer {
     let (database, caller) = try open(caller, scope)
     let limit = pageLimit(resultsLimit, options)
     return try read { reader in
-      let zones = try reader.zones(database.key, after: -1, limit: .max)
-        .filter { $0.name != CloudServer.defaultZoneName }
+      let epochs = try epochs(database, reader)
+      let zones = try zones(database, reader).filter { $0.name != CloudServer.defaultZoneName }
       let newest = zones.last?.position ?? 0
       let start = try start(
-        token, .database, incarnation: database.incarnation, newest: newest, pruned: 0, options, reader)
+        token, .database, epochs, incarnation: database.incarnation, newest: newest, pruned: 0, options)
       var answers: [ZoneAnswer] = []
       var position = start.position
       var moreComing = false
@@ -107,8 +107,8 @@ extension CloudServer {
 
   /// A reader's position, after the checks of web-services section 8.
   private func start(
-    _ token: ChangeToken?, _ namespace: FeedToken.Namespace, incarnation: Int64, newest: Int64, pruned: Int64,
-    _ options: RequestOptions, _ reader: any StorageReader
+    _ token: ChangeToken?, _ namespace: FeedToken.Namespace, _ epochs: Epochs, incarnation: Int64, newest: Int64,
+    pruned: Int64, _ options: RequestOptions
   ) throws -> FeedToken {
     guard let token, !token.rawValue.isEmpty else {
       return FeedToken(
@@ -117,7 +117,7 @@ extension CloudServer {
     }
     let start = try FeedToken(token, in: namespace)
     guard start.incarnation == incarnation else { throw CloudServer.expired(.incarnation) }
-    guard epochs.contains(start.furthest, in: start.epoch, current: try reader.currentPosition()) else {
+    guard epochs.contains(start.furthest, in: start.epoch, current: newest) else {
       throw CloudServer.expired(.epoch)
     }
     guard start.furthest >= pruned else { throw CloudServer.expired(.retention) }
@@ -140,7 +140,8 @@ extension CloudServer {
     let hasToken = request.token.map { !$0.rawValue.isEmpty } ?? false
     if request.reverse, hasToken { throw CloudError(.badRequest, "reverse works only without a syncToken") }
     let start = try start(
-      request.token, .zone, incarnation: zone.incarnation, newest: zone.position, pruned: zone.pruned, options, reader)
+      request.token, .zone, zone.epochs, incarnation: zone.incarnation, newest: zone.position, pruned: zone.pruned,
+      options)
     var collector = PageCollector(
       start: start, limit: pageLimit(request.resultsLimit, options), types: request.desiredTypes)
     collector.rowsLeft = settings.rowsPerScan
@@ -152,24 +153,24 @@ extension CloudServer {
       case .skip: return true
       case .stop: return false
       case .show:
-        entries.append(try entry(row, in: id, keys: request.desiredKeys, types, caller, reader))
+        entries.append(try entry(row, in: id, zone.epochs, keys: request.desiredKeys, types, caller, reader))
         return true
       }
     }
     bytesLeft = collector.bytesLeft
     let moreComing = collector.isCutOff && !request.reverse
     let end = FeedToken(
-      .zone, epochs: epochs, incarnation: zone.incarnation,
+      .zone, epochs: zone.epochs, incarnation: zone.incarnation,
       position: moreComing ? collector.position : max(zone.position, start.position), head: start.head,
       replaysTombstones: start.replaysTombstones)
     return FeedPage(zone: id, entries: entries, token: end.changeToken, moreComing: moreComing)
   }
 
   private func entry(
-    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
+    _ row: StoredRecord, in zone: ZoneID, _ epochs: Epochs, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
     _ reader: any StorageReader
   ) throws -> FeedEntry {
-    if row.isLive { return .record(try record(row, in: zone, keys: keys, types, caller, reader)) }
+    if row.isLive { return .record(try record(row, in: zone, epochs, keys: keys, types, caller, reader)) }
     return .tombstone(
       Tombstone(
         id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position),

@@ -15,11 +15,14 @@ extension CloudServer {
       }
       let types = try schema(scope, reader).yielded
       let answerID = ZoneID(name: zone.name, owner: caller.zoneOwner)
+      try reader.prefetch(zone.key, named: items.map(\.name), referrersOf: [])
       let records = try items.map { item -> Result<Record, CloudError> in
         guard let row = try reader.record(zone.key, named: item.name), row.isLive else {
           return .failure(CloudError(.notFound, "Record not found"))
         }
-        return .success(try record(row, in: answerID, keys: item.desiredKeys ?? desiredKeys, types, caller, reader))
+        return .success(
+          try record(
+            row, in: answerID, zone.epochs, keys: item.desiredKeys ?? desiredKeys, types, caller, reader))
       }
       return LookupOutcome(records: records, token: wantsToken ? caughtUp(zone) : nil)
     }
@@ -48,17 +51,21 @@ extension CloudServer {
       return completion(.failure(error))
     }
     let (database, caller) = opened
-    storage.submit { [self] writer in
-      let answer = try perform(request, caller, scope, database, options, writer)
-      return { [self] in
-        notifications.post(answer.notifications, NotificationHub.App(caller, scope), from: request.clientID)
-        completion(.success(answer))
-      }
-    } failed: { [self] error in
-      // What the job learned about types may be undone with it.
-      memory.withLock { $0.schemas.removeAll() }
-      completion(.failure(CloudServer.cloudError(error)))
-    }
+    storage.submit(
+      in: database.key,
+      { [self] writer in
+        let answer = try perform(request, caller, scope, database, options, writer)
+        return { [self] in
+          tell(answer.notifications, NotificationHub.App(caller, scope), from: request.clientID)
+          completion(.success(answer))
+          pruneIfDue()
+        }
+      },
+      failed: { [self] error in
+        // What the job learned about types may be undone with it.
+        memory.withLock { $0.schemas.removeAll() }
+        completion(.failure(CloudServer.cloudError(error)))
+      })
   }
 
   /// Runs inside a write job.
@@ -67,7 +74,6 @@ extension CloudServer {
     _ options: RequestOptions, _ writer: any StorageWriter
   ) throws -> ModificationOutcome {
     let now = clock.now
-    try pruneIfDue(now, writer)
     var schema = try schema(scope, writer)
     var outcomes = [OperationOutcome?](repeating: nil, count: request.operations.count)
     var position = try request.positionZone.flatMap { try feedPosition($0, caller, database, writer) }
@@ -79,7 +85,7 @@ extension CloudServer {
         continue
       }
       var work = ZoneModification(
-        server: self, zone: zone, caller: caller, incarnation: database.incarnation, now: now,
+        server: self, zone: zone, caller: caller, database: database, now: now,
         isAtomic: request.atomic && zone.name != CloudServer.defaultZoneName)
       try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
       try work.store(writer)
@@ -88,7 +94,8 @@ extension CloudServer {
       try work.answer(&outcomes, request.desiredKeys, options, schema.yielded, writer)
     }
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
-    memory.withLock { $0.schemas[SchemaKey(scope)] = schema }
+    // What a job of a shared store has learned is not known to be stored before its commit.
+    if !storage.isShared { memory.withLock { $0.schemas[SchemaKey(scope)] = (0, schema) } }
     var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
     answer.notifications = finder?.found ?? []
     if let id = request.tokenZone {
@@ -127,16 +134,21 @@ extension CloudServer {
   /// Only a write job may keep what it read: a reader's snapshot may be older.
   func schema(_ scope: DatabaseScope, _ reader: any StorageReader) throws -> SchemaMemory {
     let key = SchemaKey(scope)
-    if let known = memory.withLock({ $0.schemas[key] }) { return known }
-    return SchemaMemory(
+    let version = try reader.schemaVersion(key.container, key.environment)
+    if let known = memory.withLock({ $0.schemas[key] }), known.version == version { return known.schema }
+    let schema = SchemaMemory(
       try reader.schema(key.container, key.environment),
       isLocked: settings.lockedEnvironments.contains(key.environment))
+    // A version stands for one content, so it does not matter how old the reader's snapshot is.
+    if version > 0 { memory.withLock { $0.schemas[key] = (version, schema) } }
+    return schema
   }
 
   // MARK: Retention
 
   /// Removes old tombstones, a bounded number at a time (web-services section 8, Retention).
-  private func pruneIfDue(_ now: Int64, _ writer: any StorageWriter) throws {
+  private func pruneIfDue() {
+    let now = clock.now
     let interval = settings.pruningInterval
     let isDue = memory.withLock { memory in
       guard memory.lastPruning == .min || now >= memory.lastPruning + interval || now < memory.lastPruning else {
@@ -146,17 +158,24 @@ extension CloudServer {
       return true
     }
     guard isDue else { return }
-    try removeUnusedAssets(now, writer)
-    let limit = 10_000
-    if try writer.pruneTombstones(before: now - settings.tombstoneRetention, limit: limit) == limit {
-      memory.withLock { $0.lastPruning = .min }
-    }
+    // In jobs of their own: they are about other databases too. What fails is tried again when it is due again.
+    storage.submit(
+      { [weak self] writer in
+        try self?.removeUnusedAssets(now, writer)
+        return {}
+      }, failed: { _ in })
+    storage.submit(
+      { [weak self] writer in
+        guard let self else { return {} }
+        let isMore = try writer.pruneTombstones(before: now - settings.tombstoneRetention, limit: 10_000)
+        return { [weak self] in if isMore { self?.memory.withLock { $0.lastPruning = .min } } }
+      }, failed: { _ in })
   }
 
   /// Removes the tombstones that are older than the retention, as every so often a write does.
   public func pruneTombstones() throws(CloudError) {
     let before = clock.now - settings.tombstoneRetention
-    _ = try write { try $0.pruneTombstones(before: before, limit: .max) }
+    while try write({ try $0.pruneTombstones(before: before, limit: 10_000) }) {}
   }
 }
 

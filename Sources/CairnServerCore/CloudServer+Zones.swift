@@ -36,7 +36,7 @@ extension CloudServer {
   public func zones(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [ZoneAnswer] {
     let (database, caller) = try open(caller, scope)
     return try read { reader in
-      try reader.zones(database.key, after: -1, limit: .max).filter { !$0.isDeleted }
+      try self.zones(database, reader).filter { !$0.isDeleted }
         .sorted { $0.name < $1.name }.map { answer($0, caller) }
     }
   }
@@ -67,17 +67,16 @@ extension CloudServer {
     }
     let (database, caller) = try open(caller, scope, toWrite: true)
     defer { if operations.contains(where: \.isDelete) { removeGarbage() } }
-    let (results, news) = try write { [self] writer in
+    let (results, news) = try write(in: database.key) { [self] writer in
       var finder = try NotificationFinder(self, caller, scope, database, writer)
       let results = try operations.map { operation -> Result<ZoneAnswer, CloudError> in
         do {
-          let before = try writer.currentPosition()
-          let answer =
+          let (answer, isNews) =
             switch operation {
             case .create(let id): try createZone(id, caller, database, writer)
-            case .delete(let id): try deleteZone(id, caller, database, writer)
+            case .delete(let id): (try deleteZone(id, caller, database, writer), true)
             }
-          if try writer.currentPosition() > before { try finder?.zoneChanged(answer.id.name, writer) }
+          if isNews { try finder?.zoneChanged(answer.id.name, writer) }
           return .success(answer)
         } catch let error as CloudError {
           return .failure(error)
@@ -85,24 +84,24 @@ extension CloudServer {
       }
       return (results, finder?.found ?? [])
     }
-    notifications.post(news, NotificationHub.App(caller, scope), from: clientID)
+    tell(news, NotificationHub.App(caller, scope), from: clientID)
     return results
   }
 
   private func createZone(
     _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ writer: any StorageWriter
-  ) throws -> ZoneAnswer {
+  ) throws -> (ZoneAnswer, isNews: Bool) {
     guard CloudServer.owns(caller, id) else {
       throw CloudError(.accessDenied, "Zone '\(id.name)' belongs to another user")
     }
     if let present = try writer.zone(database.key, named: id.name) {
-      if !present.isDeleted { return answer(present, caller) }
+      if !present.isDeleted { return (answer(try withEpochs(present, database, writer), caller), false) }
       try writer.removeZone(present.key)
     }
     guard CloudServer.isValidName(id.name) else { throw CloudError(.badRequest, "'\(id.name)' is no valid zone name") }
     let zone = try writer.addZone(
-      database.key, name: id.name, incarnation: newIncarnation(), position: try writer.takePosition())
-    return answer(zone, caller)
+      database.key, name: id.name, incarnation: newIncarnation(), position: try writer.takePosition(database.key))
+    return (answer(try withEpochs(zone, database, writer), caller), true)
   }
 
   private func deleteZone(
@@ -114,7 +113,7 @@ extension CloudServer {
     let zone = try zone(id, caller, database, writer)
     try writer.removeSubscriptions(database.key, zone: zone.name)
     if zone.bytes != 0 { try writer.addUsage(-zone.bytes, user: caller.storageOwner, zone: zone.key) }
-    try writer.markZoneDeleted(zone.key, position: try writer.takePosition())
+    try writer.markZoneDeleted(zone.key, position: try writer.takePosition(database.key))
     return ZoneAnswer(id: ZoneID(name: zone.name, owner: caller.zoneOwner), token: nil, atomic: true, isDeleted: true)
   }
 
@@ -128,7 +127,7 @@ extension CloudServer {
 
   /// The token of a reader that has read the whole zone.
   func caughtUp(_ zone: StoredZone) -> ChangeToken {
-    FeedToken(.zone, epochs: epochs, incarnation: zone.incarnation, position: zone.position).changeToken
+    FeedToken(.zone, epochs: zone.epochs, incarnation: zone.incarnation, position: zone.position).changeToken
   }
 
   /// Throws when a request holds more entries than the server takes.

@@ -16,17 +16,21 @@ public final class CloudServer: Sendable {
   let assets: any AssetStore
   let clock: any ServerClock
   let randomness: any ServerRandomness
-  let epochs: Epochs
   /// Who waits for news.
   public let notifications: NotificationHub
 
-  /// What is remembered of the store, guarded by the mutex. Only caches: losing it costs time.
+  /// What is remembered of the store, guarded by the mutex. Only caches: losing it costs time. Of a shared store it
+  /// holds what never changes: a database's incarnation, a user's name, the secret; and a schema with its version.
   struct Memory: Sendable {
     var databases: [DatabaseKey: StoredDatabase] = [:]
-    var schemas: [SchemaKey: SchemaMemory] = [:]
+    /// By database; not of a shared store, where others begin epochs.
+    var epochs: [Int64: Epochs] = [:]
+    var schemas: [SchemaKey: (version: Int64, schema: SchemaMemory)] = [:]
     var userNames: [Int64: String] = [:]
     var lastPruning: Int64 = .min
     var assetSecret: [UInt8]?
+    /// When the store was last told that an address is in use.
+    var courierUse: [String: Int64] = [:]
     /// By user, where requests are limited.
     var allowances: [Int64: RequestAllowance] = [:]
   }
@@ -62,11 +66,8 @@ public final class CloudServer: Sendable {
     self.settings = settings
     notifications = NotificationHub(settings)
     let name = UInt32(truncatingIfNeeded: randomness.next() >> 33)
-    epochs = try CloudServer.write(storage) { writer in
-      let begun = Epochs(try writer.epochs()).beginning(name, at: try writer.currentPosition())
-      try writer.replaceEpochs(begun.all)
-      return begun
-    }
+    try CloudServer.write(storage) { try $0.beginEpoch(name) }
+    try startExchange()
     removeGarbage()
     removeAssetLeftovers(assets.parts[...])
   }
@@ -74,6 +75,7 @@ public final class CloudServer: Sendable {
   /// Ends waiting polls, finishes queued writes and closes the store.
   public func close() {
     notifications.close()
+    storage.exchange?.stop()
     storage.close()
   }
 
@@ -84,22 +86,23 @@ public final class CloudServer: Sendable {
   }
 
   func write<Result: Sendable>(
-    _ body: @escaping @Sendable (any StorageWriter) throws -> Result
+    in database: Int64? = nil, _ body: @escaping @Sendable (any StorageWriter) throws -> Result
   ) throws(CloudError) -> Result {
-    try CloudServer.write(storage, body)
+    try CloudServer.write(storage, in: database, body)
   }
 
   /// Runs a write and waits until it is durable.
   static func write<Result: Sendable>(
-    _ storage: any Storage, _ body: @escaping @Sendable (any StorageWriter) throws -> Result
+    _ storage: any Storage, in database: Int64? = nil,
+    _ body: @escaping @Sendable (any StorageWriter) throws -> Result
   ) throws(CloudError) -> Result {
     let outcome = Awaited<Swift.Result<Result, CloudError>>()
-    storage.submit {
-      let result = try body($0)
-      return { outcome.set(.success(result)) }
-    } failed: {
-      outcome.set(.failure(cloudError($0)))
-    }
+    storage.submit(
+      in: database,
+      {
+        let result = try body($0)
+        return { outcome.set(.success(result)) }
+      }, failed: { outcome.set(.failure(cloudError($0))) })
     return try outcome.wait().get()
   }
 
@@ -161,7 +164,7 @@ public final class CloudServer: Sendable {
         let database = try writer.addDatabase(owner, scope, incarnation: incarnations.0)
         _ = try writer.addZone(
           database.key, name: CloudServer.defaultZoneName, incarnation: incarnations.1,
-          position: try writer.takePosition())
+          position: try writer.takePosition(database.key))
         return database
       }
     }
@@ -178,7 +181,26 @@ public final class CloudServer: Sendable {
     guard CloudServer.owns(caller, id), let zone = try reader.zone(database.key, named: id.name), !zone.isDeleted else {
       throw CloudError(.zoneNotFound, "Zone '\(id.name)' does not exist")
     }
+    return try withEpochs(zone, database, reader)
+  }
+
+  /// All zones of a database, oldest change first, deleted ones included.
+  func zones(_ database: StoredDatabase, _ reader: any StorageReader) throws -> [StoredZone] {
+    try reader.zones(database.key, after: -1, limit: .max).map { try withEpochs($0, database, reader) }
+  }
+
+  func withEpochs(_ zone: StoredZone, _ database: StoredDatabase, _ reader: any StorageReader) throws -> StoredZone {
+    var zone = zone
+    zone.epochs = try epochs(database, reader)
     return zone
+  }
+
+  func epochs(_ database: StoredDatabase, _ reader: any StorageReader) throws -> Epochs {
+    if storage.isShared { return Epochs(try reader.epochs(database.key)) }
+    if let known = memory.withLock({ $0.epochs[database.key] }) { return known }
+    let epochs = Epochs(try reader.epochs(database.key))
+    memory.withLock { $0.epochs[database.key] = epochs }
+    return epochs
   }
 
   /// Whether the zone's owner is the caller, by name or by one of the words for it.
@@ -204,7 +226,8 @@ public final class CloudServer: Sendable {
 
   /// A stored row as the client sees it.
   func record(
-    _ row: StoredRecord, in zone: ZoneID, fields: Fields, _ caller: Caller, _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, _ epochs: Epochs, fields: Fields, _ caller: Caller,
+    _ reader: any StorageReader
   ) throws -> Record {
     var fields = fields
     if row.hasAssets { try addAddresses(to: &fields, caller, reader) }
@@ -216,12 +239,12 @@ public final class CloudServer: Sendable {
   }
 
   func record(
-    _ row: StoredRecord, in zone: ZoneID, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
-    _ reader: any StorageReader
+    _ row: StoredRecord, in zone: ZoneID, _ epochs: Epochs, keys: [String]?, _ types: YieldedTypes,
+    _ caller: Caller, _ reader: any StorageReader
   ) throws -> Record {
     var fields = try FieldBlob.decode(row.fields, keys: keys)
     if !types.isEmpty { fields.adapt(types[row.type]) }
-    return try record(row, in: zone, fields: fields, caller, reader)
+    return try record(row, in: zone, epochs, fields: fields, caller, reader)
   }
 
   /// The record name of a user or of a server-to-server key: in a private database nearly always the caller.

@@ -14,7 +14,7 @@ import Testing
 
     init(_ settings: ServerSettings = ServerSettings(), _ subscriptions: Subscription...) throws {
       world = try World(settings: settings)
-      courier = world.server.core.addCourier(world.cloud.caller, world.cloud.scope)
+      courier = try world.server.core.addCourier(world.cloud.caller, world.cloud.scope)
       for result in try world.server.core.modifySubscriptions(
         world.cloud.caller, world.cloud.scope, subscriptions.map { .create($0) })
       { _ = try result.get() }
@@ -133,11 +133,11 @@ import Testing
       }
     }
     poll(listener.courier)
-    let second = core.addCourier(caller, scope)
+    let second = try core.addCourier(caller, scope)
     poll(second)
     #expect(answers.withLock { $0 } == ["busy"])
     // The first was used longest ago.
-    _ = core.addCourier(caller, scope)
+    _ = try core.addCourier(caller, scope)
     #expect(answers.withLock { $0 } == ["busy", "unknown"])
     poll(listener.courier)
     poll(second)

@@ -206,7 +206,7 @@ import Testing
       try bytes[start..<min(start + 1000, bytes.count)].withUnsafeBytes { try writer.append($0) }
     }
     let summary = try writer.finish()
-    try writer.publish()
+    try writer.publish(nil)
     return summary
   }
 
@@ -226,8 +226,8 @@ import Testing
     close(descriptor)
     #expect(size == 12_345)
     #expect(try store.digests(in: Int(summary.digest[0])) == [summary.digest])
-    try store.remove(summary.digest)
-    try store.remove(summary.digest)
+    try store.remove(summary.digest, nil)
+    try store.remove(summary.digest, nil)
     #expect(try store.open(summary.digest) == nil)
   }
 

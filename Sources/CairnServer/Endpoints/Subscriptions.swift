@@ -85,7 +85,7 @@ extension Endpoint {
 extension Endpoint {
   static let tokensCreate = Endpoint("tokens/create", Set(DatabaseKind.allCases)) { (call) throws(CloudError) in
     let request = try call.request(CourierMessage.self)
-    let token = call.server.addCourier(call.caller, call.scope, clientID: call.clientID)
+    let token = try call.server.addCourier(call.caller, call.scope, clientID: call.clientID)
     let environment = request.apnsEnvironment.isEmpty ? call.scope.environment.rawValue : request.apnsEnvironment
     let answer = CourierMessage(
       environment: environment, token: token, url: call.base + RequestHandler.courierPath + token)

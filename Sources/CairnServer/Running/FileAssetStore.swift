@@ -46,7 +46,7 @@ public final class FileAssetStore: AssetStore {
     return .file(descriptor: descriptor, size: Int64(status.st_size))
   }
 
-  public func remove(_ digest: [UInt8]) throws {
+  public func remove(_ digest: [UInt8], _ writer: (any StorageWriter)?) throws {
     let path = path(digest)
     guard unlink(path) == 0 || errno == ENOENT else { throw FileAssetStore.failure("can't be removed", path) }
   }
@@ -176,7 +176,8 @@ private final class FileAssetWriter: AssetWriter, @unchecked Sendable {
     return AssetSummary(digest: digest, size: size)
   }
 
-  func publish() throws {
+  func publish(_ writer: (any StorageWriter)?) throws {
+    if isPublished { return }
     try store.publish(path, digest)
     isPublished = true
   }

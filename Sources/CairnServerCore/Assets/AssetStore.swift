@@ -1,6 +1,6 @@
 /// Where the bytes of assets lie, by their SHA-256. The store of records says which of them are wanted.
 ///
-/// ``AssetWriter/publish()`` and ``remove(_:)`` are called inside write jobs of the ``Storage`` only, one after the other, so
+/// ``AssetWriter/publish(_:)`` and ``remove(_:_:)`` are called inside write jobs of the ``Storage`` only, one after the other, so
 /// that nothing is removed that is being published.
 public protocol AssetStore: AnyObject, Sendable {
   /// Begins to take bytes, from any thread.
@@ -9,8 +9,8 @@ public protocol AssetStore: AnyObject, Sendable {
   /// The bytes, from any thread; nil where there are none.
   func open(_ digest: [UInt8]) throws -> AssetBytes?
 
-  /// Removes bytes that no record wants. What is not there is no error.
-  func remove(_ digest: [UInt8]) throws
+  /// Removes bytes that no record wants, in the write job of `writer`, which matters where the bytes lie in the store of records. What is not there is no error.
+  func remove(_ digest: [UInt8], _ writer: (any StorageWriter)?) throws
 
   /// The parts in which ``digests(in:)`` is asked for; none where nothing outlives the process.
   var parts: [Int] { get }
@@ -24,8 +24,8 @@ public protocol AssetWriter: AnyObject, Sendable {
   func append(_ bytes: UnsafeRawBufferPointer) throws
   /// Makes the bytes durable and says what they are.
   func finish() throws -> AssetSummary
-  /// Puts the finished bytes in their place, durably.
-  func publish() throws
+  /// Puts the finished bytes in their place, durably, in the write job of `writer`, which matters where the bytes lie in the store of records. A job that is run again calls it again.
+  func publish(_ writer: (any StorageWriter)?) throws
 }
 
 /// What names the bytes of an asset.

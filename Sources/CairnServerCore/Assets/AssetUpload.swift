@@ -34,7 +34,7 @@ public final class AssetUpload: Sendable {
     do { summary = try writer.finish() } catch { return completion(.failure(CloudServer.cloudError(error))) }
     server.storage.submit { [server, ticket, writer] storage in
       // Inside the job: what removes unused assets is a job too, so it comes before both or after both.
-      try writer.publish()
+      try writer.publish(storage)
       try storage.keepAsset(summary, until: expiry)
       let asset = try server.receipt(summary, ticket, expiry: expiry, storage)
       return { completion(.success(asset)) }

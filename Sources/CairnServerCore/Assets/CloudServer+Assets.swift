@@ -93,7 +93,7 @@ extension CloudServer {
     let (database, caller) = try open(caller, scope, toWrite: true)
     _ = try newAssetSecret()
     let expiry = clock.now + settings.receiptLife
-    return try write { [self] writer in
+    return try write(in: database.key) { [self] writer in
       let zone = try zone(id, caller, database, writer)
       return try fields.map { field in
         guard let row = try writer.record(zone.key, named: field.recordName), row.isLive,
@@ -178,7 +178,7 @@ extension CloudServer {
   /// nothing that is wanted would be missing, because a new upload puts its bytes in place in a later job.
   func removeUnusedAssets(_ now: Int64, _ writer: any StorageWriter) throws {
     for digest in try writer.unusedAssets(before: now, limit: 500) {
-      try assets.remove(digest)
+      try assets.remove(digest, writer)
       try writer.forgetAsset(digest)
     }
   }
@@ -194,7 +194,9 @@ extension CloudServer {
     guard let part = parts.first else { return }
     storage.submit { [weak self] writer in
       guard let self else { return {} }
-      for digest in try assets.digests(in: part) where try writer.asset(digest) == nil { try assets.remove(digest) }
+      for digest in try assets.digests(in: part) where try writer.asset(digest) == nil {
+        try assets.remove(digest, writer)
+      }
       return { [weak self] in self?.removeAssetLeftovers(parts.dropFirst()) }
     } failed: { _ in
       // Leftovers cost room only; the next start tries again.

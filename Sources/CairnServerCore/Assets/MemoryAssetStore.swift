@@ -11,7 +11,7 @@ public final class MemoryAssetStore: AssetStore {
 
   public func open(_ digest: [UInt8]) -> AssetBytes? { kept.withLock { $0[digest] }.map { .memory($0) } }
 
-  public func remove(_ digest: [UInt8]) { kept.withLock { $0[digest] = nil } }
+  public func remove(_ digest: [UInt8], _ writer: (any StorageWriter)?) { kept.withLock { $0[digest] = nil } }
 
   public var parts: [Int] { [] }
 
@@ -40,7 +40,7 @@ public final class MemoryAssetStore: AssetStore {
       }
     }
 
-    func publish() {
+    func publish(_ writer: (any StorageWriter)?) {
       let (digest, bytes) = state.withLock { ($0.digest, $0.bytes) }
       store.kept.withLock { $0[digest] = bytes }
     }

@@ -1,16 +1,16 @@
 import CairnRecords
 
 /// The known epochs, oldest first. Positions of an epoch are greater than its start and at most the next one's start.
-struct Epochs: Sendable {
-  private(set) var all: [Epoch]
+public struct Epochs: Hashable, Sendable {
+  public private(set) var all: [Epoch]
 
-  init(_ all: [Epoch]) { self.all = all }
+  public init(_ all: [Epoch]) { self.all = all }
 
   /// The epochs after a start of the server at `position`.
   ///
   /// Epochs that began at this position too hold nothing and are dropped: every token that names one is from a
   /// history that was undone.
-  func beginning(_ name: UInt32, at position: Int64) -> Epochs {
+  public func beginning(_ name: UInt32, at position: Int64) -> Epochs {
     Epochs(all.filter { $0.start < position } + [Epoch(name: name, start: position)])
   }
 

@@ -25,7 +25,7 @@ extension CloudServer {
   ) throws(CloudError) -> [Result<Subscription?, CloudError>] {
     try checkCount(operations.count, options)
     let (database, caller) = try openSubscriptions(caller, scope)
-    return try write { [self] writer in
+    return try write(in: database.key) { [self] writer in
       try operations.map { operation in
         do {
           switch operation {

@@ -29,14 +29,14 @@ public enum PollAnswer: Sendable {
 }
 
 /// Who waits for notifications, and what they have not fetched yet (web-services section 11). In memory only: clients of
-/// a server that was started again make new addresses.
+/// a server that was started again make new addresses. The servers of a shared store know each other's.
 ///
 /// Waiting costs no thread: a poll is a closure that is called once. All calls from any thread; closures are called
 /// without a lock held.
 public final class NotificationHub: Sendable {
   /// Whose changes, of which container.
   public struct App: Hashable, Sendable {
-    var user: Int64
+    let user: Int64
     var container: String
     var environment: ServerEnvironment
 
@@ -44,6 +44,18 @@ public final class NotificationHub: Sendable {
       user = caller.key
       container = scope.container
       environment = scope.environment
+    }
+
+    init(_ user: Int64, _ news: CloudNotification) {
+      self.user = user
+      container = news.container
+      environment = news.environment
+    }
+
+    init(_ user: Int64, _ app: StoredCourier.App) {
+      self.user = user
+      container = app.container
+      environment = app.environment
     }
   }
 
@@ -82,18 +94,47 @@ public final class NotificationHub: Sendable {
   // MARK: Addresses
 
   /// Makes the address `token`. A user who has too many loses the one that was not used for the longest time.
-  func add(_ token: String, _ app: App, clientID: String?) {
-    let ended: Answer? = state.withLock { state in
+  ///
+  /// - Returns: the one that was lost.
+  @discardableResult
+  func add(_ token: String, _ app: App, clientID: String?) -> String? {
+    let (lost, ended): (String?, Answer?) = state.withLock { state in
+      var lost: String?
       var ended: Answer?
       let own = state.couriers.filter { $0.value.user == app.user }
       if own.count >= settings.couriersPerUser, let oldest = own.min(by: { $0.value.lastUse < $1.value.lastUse }) {
+        lost = oldest.key
         ended = remove(oldest.key, &state)
       }
       state.number += 1
       state.couriers[token] = Courier(user: app.user, apps: [app], clientID: clientID, lastUse: state.number)
       state.listeners[app, default: []].insert(token)
-      return ended
+      return (lost, ended)
     }
+    ended?(.unknown)
+    return lost
+  }
+
+  func knows(_ token: String) -> Bool { state.withLock { $0.couriers[token] != nil } }
+
+  /// Takes an address that another server has made or changed. What waits here for one that is known stays.
+  func adopt(_ stored: StoredCourier) {
+    state.withLock { state in
+      guard !state.isClosed else { return }
+      let apps = Set(stored.apps.map { App(stored.user, $0) })
+      if state.couriers[stored.token] == nil {
+        state.number += 1
+        state.couriers[stored.token] = Courier(
+          user: stored.user, apps: [], clientID: stored.clientID, lastUse: state.number)
+      }
+      state.couriers[stored.token]?.apps.formUnion(apps)
+      for app in apps { state.listeners[app, default: []].insert(stored.token) }
+    }
+  }
+
+  /// Ends an address that another server has ended.
+  func remove(_ token: String) {
+    let ended = state.withLock { remove(token, &$0) }
     ended?(.unknown)
   }
 
@@ -225,23 +266,5 @@ extension NotificationHub.Courier {
     for i in queue.indices { queue[i].change = nil }
     // More zones than that: what is left out is found by the next fetch, which any hint leads to.
     if queue.count > limit { queue.removeFirst(queue.count - limit) }
-  }
-}
-
-extension CloudServer {
-  /// Makes an address where the caller is told of changes (tokens/create).
-  ///
-  /// - Parameter clientID: names the client; it is not told of changes that it made itself.
-  public func addCourier(_ caller: Caller, _ scope: DatabaseScope, clientID: String? = nil) -> String {
-    let token = String((randomness.userRecordName() + randomness.userRecordName()).filter { $0 != "_" })
-    notifications.add(token, NotificationHub.App(caller, scope), clientID: clientID)
-    return token
-  }
-
-  /// Has an address told of another container (tokens/register).
-  public func joinCourier(_ token: String, _ caller: Caller, _ scope: DatabaseScope) throws(CloudError) {
-    guard notifications.join(token, NotificationHub.App(caller, scope)) else {
-      throw CloudError(.badRequest, "The apnsToken is not known: call tokens/create")
-    }
   }
 }

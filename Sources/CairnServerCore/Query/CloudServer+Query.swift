@@ -41,7 +41,7 @@ extension CloudServer {
       if let id = request.zone {
         zones = [try zone(id, caller, database, reader)]
       } else {
-        zones = try reader.zones(database.key, after: -1, limit: .max).filter { !$0.isDeleted }
+        zones = try self.zones(database, reader).filter { !$0.isDeleted }
           .sorted { $0.name.comparedBytes(to: $1.name) < 0 }
       }
       let schema = try schema(scope, reader)
@@ -148,6 +148,6 @@ private struct QueryWalk {
 
   private func record(_ row: StoredRecord, _ zone: StoredZone) throws -> Record {
     try server.record(
-      row, in: ZoneID(name: zone.name, owner: caller.zoneOwner), keys: desiredKeys, types, caller, reader)
+      row, in: ZoneID(name: zone.name, owner: caller.zoneOwner), zone.epochs, keys: desiredKeys, types, caller, reader)
   }
 }

@@ -34,7 +34,7 @@ extension ZoneModification {
     _ receipt: String, _ field: String, _ step: Step, _ reader: any StorageReader
   ) throws -> AssetSummary {
     guard let secret = try server.assetSecret(reader),
-      let ticket = AssetTicket(receipt, [.receipt, .copy], secret, now: now), ticket.owner == incarnation,
+      let ticket = AssetTicket(receipt, [.receipt, .copy], secret, now: now), ticket.owner == database.incarnation,
       ticket.kind == .copy
         || ticket.binding == AssetTicket.binding(type: step.type, name: step.name, field: field),
       // A store that was restored may not know what it once gave a receipt for.

@@ -28,6 +28,8 @@ extension ZoneModification {
     if failed { return true }
     guard hasReferences else { return false }
     var liveness: [String: Bool] = [:]
+    let targets = steps.flatMap { $0.isSave ? $0.references.filter { $0.kind != .deleteSelf }.map(\.target) : [] }
+    try reader.prefetch(zone.key, named: targets.filter { positions[$0] == nil }, referrersOf: [])
     var referrers: [String: Int] = [:]
     for i in steps.indices where steps[i].isSave {
       if let error = try check(i, positions, gone, &liveness, &referrers, reader) {

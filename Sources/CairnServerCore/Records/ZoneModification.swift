@@ -43,8 +43,7 @@ struct ZoneModification {
   let server: CloudServer
   let zone: StoredZone
   let caller: Caller
-  /// Of the database.
-  let incarnation: Int64
+  let database: StoredDatabase
   let now: Int64
   let isAtomic: Bool
   var steps: [Step] = []
@@ -54,12 +53,12 @@ struct ZoneModification {
   private(set) var lastOwnPosition: Int64?
 
   init(
-    server: CloudServer, zone: StoredZone, caller: Caller, incarnation: Int64, now: Int64, isAtomic: Bool
+    server: CloudServer, zone: StoredZone, caller: Caller, database: StoredDatabase, now: Int64, isAtomic: Bool
   ) {
     self.server = server
     self.zone = zone
     self.caller = caller
-    self.incarnation = incarnation
+    self.database = database
     self.now = now
     self.isAtomic = isAtomic
   }
@@ -72,6 +71,9 @@ struct ZoneModification {
     let schemaBefore = schema
     var names = Set<String>(minimumCapacity: operations.count)
     steps.reserveCapacity(operations.count)
+    try reader.prefetch(
+      zone.key, named: operations.map { $0.1.operation.record.id.name },
+      referrersOf: operations.filter { $0.1.operation.kind.isDelete }.map { $0.1.operation.record.id.name })
     for (index, incoming) in operations {
       var name = incoming.operation.record.id.name
       if name.isEmpty { name = server.randomness.recordName() }
@@ -151,7 +153,7 @@ struct ZoneModification {
     case .forceUpdate, .forceReplace, .forceDelete: return
     case .delete where tag == nil: return
     case .update, .replace, .delete:
-      guard tag == server.epochs.tag(live.position) else {
+      guard tag == zone.epochs.tag(live.position) else {
         throw CloudError(.conflict, "client oplock error updating record")
       }
     }
@@ -230,7 +232,7 @@ struct ZoneModification {
     try storeUsage(writer)
     for step in steps {
       if step.isSave, var after = step.after {
-        after.position = try writer.takePosition()
+        after.position = try writer.takePosition(database.key)
         last = after.position
         try writer.put(after, in: zone.key, replacing: step.before?.position)
         if after.hasReferences || step.before?.hasReferences == true {
@@ -252,7 +254,7 @@ struct ZoneModification {
   /// Replaces a live row by its tombstone.
   private func bury(_ row: StoredRecord, time: Int64?, _ writer: any StorageWriter) throws -> Int64 {
     var tombstone = row
-    tombstone.position = try writer.takePosition()
+    tombstone.position = try writer.takePosition(database.key)
     tombstone.modified = time ?? now
     tombstone.modifiedBy = caller.key
     tombstone.died = now
@@ -277,14 +279,14 @@ struct ZoneModification {
       let recordID = RecordID(name: step.name, zone: id)
       if var failure = step.failure {
         if failure.code == .conflict, options.conflictRecords, let live = step.live {
-          failure.serverRecord = try server.record(live, in: id, keys: nil, types, caller, reader)
+          failure.serverRecord = try server.record(live, in: id, zone.epochs, keys: nil, types, caller, reader)
         }
         outcomes[step.index] = .failed(recordID, failure)
       } else if let after = step.after, var fields = step.fields {
         if let keys {
           fields = keys.isEmpty ? Fields() : Fields(uniqueFields: fields.storage.filter { keys.contains($0.name) })
         }
-        outcomes[step.index] = .saved(try server.record(after, in: id, fields: fields, caller, reader))
+        outcomes[step.index] = .saved(try server.record(after, in: id, zone.epochs, fields: fields, caller, reader))
       } else {
         outcomes[step.index] = .deleted(recordID)
       }

@@ -5,7 +5,8 @@ import CairnSQLite
 extension SQLiteSession {
   // MARK: Store
 
-  func takePosition() throws -> Int64 {
+  /// One counter for all databases.
+  func takePosition(_ database: Int64) throws -> Int64 {
     let next = try currentPosition() + 1
     position = next
     return next
@@ -17,9 +18,10 @@ extension SQLiteSession {
     try connection.run("UPDATE store SET position = ?1 WHERE position <> ?1", .integer(position))
   }
 
-  func replaceEpochs(_ epochs: [Epoch]) throws {
+  func beginEpoch(_ name: UInt32) throws {
+    let epochs = Epochs(try storeEpochs()).beginning(name, at: try currentPosition())
     try connection.run("DELETE FROM epoch")
-    for epoch in epochs {
+    for epoch in epochs.all {
       try connection.run(
         "INSERT INTO epoch (name, start) VALUES (?, ?)", .integer(Int64(epoch.name)), .integer(epoch.start))
     }
@@ -40,6 +42,8 @@ extension SQLiteSession {
     try connection.run("DELETE FROM zone WHERE key IN (\(zones))", .integer(user))
     try connection.run(
       "DELETE FROM subscription WHERE database IN (SELECT key FROM database WHERE user = ?)", .integer(user))
+    try connection.run(
+      "DELETE FROM database_epoch WHERE database IN (SELECT key FROM database WHERE user = ?)", .integer(user))
     try connection.run("DELETE FROM database WHERE user = ?", .integer(user))
     try removeTokens(of: user)
     try connection.run("DELETE FROM user WHERE key = ?", .integer(user))
@@ -149,14 +153,14 @@ extension SQLiteSession {
     }
   }
 
-  func pruneTombstones(before time: Int64, limit: Int) throws -> Int {
+  func pruneTombstones(before time: Int64, limit: Int) throws -> Bool {
     let rows = try connection.rows(
       "SELECT zone, position FROM record WHERE died < ? ORDER BY died LIMIT ?", .integer(time), .integer(Int64(limit)))
     for row in rows {
       try connection.run("DELETE FROM record WHERE zone = ? AND position = ?", row[0], row[1])
       try connection.run("UPDATE zone SET pruned = max(pruned, ?) WHERE key = ?", row[1], row[0])
     }
-    return rows.count
+    return rows.count == limit
   }
 
   // MARK: Schema

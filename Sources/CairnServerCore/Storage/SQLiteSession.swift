@@ -42,7 +42,13 @@ final class SQLiteSession: StorageWriter {
     return value
   }
 
-  func epochs() throws -> [Epoch] {
+  /// A database that came from another store has epochs of its own, which all began before those of this one.
+  func epochs(_ database: Int64) throws -> [Epoch] {
+    try connection.rows("SELECT name, start FROM database_epoch WHERE database = ? ORDER BY number", .integer(database))
+      .map { Epoch(name: UInt32(truncatingIfNeeded: $0[0].asInteger), start: $0[1].asInteger) } + storeEpochs()
+  }
+
+  func storeEpochs() throws -> [Epoch] {
     try connection.rows("SELECT name, start FROM epoch ORDER BY number").map {
       Epoch(name: UInt32(truncatingIfNeeded: $0[0].asInteger), start: $0[1].asInteger)
     }

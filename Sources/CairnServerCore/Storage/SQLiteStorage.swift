@@ -42,7 +42,7 @@ public final class SQLiteStorage: Storage {
   }
 
   public func submit(
-    _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
+    in database: Int64?, _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
     failed: @escaping @Sendable (any Error) -> Void
   ) {
     let job = WriteJob(body: body, failed: failed)

@@ -3,7 +3,7 @@ import CairnSQLite
 /// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
 enum SQLiteTables {
   /// Kept in `PRAGMA user_version`.
-  static let format: Int64 = 4
+  static let format: Int64 = 5
 
   static let create = """
     CREATE TABLE store (position INTEGER NOT NULL);
@@ -79,8 +79,15 @@ enum SQLiteTables {
        WHERE database.user = user.key);
     """
 
+  /// What format 5 added.
+  static let databaseEpochs = """
+    CREATE TABLE database_epoch (
+      number INTEGER PRIMARY KEY, database INTEGER NOT NULL, name INTEGER NOT NULL, start INTEGER NOT NULL);
+    CREATE INDEX database_epoch_database ON database_epoch (database);
+    """
+
   /// What takes a store from each format to the next one.
-  private static let steps = [create, assets, subscriptions, access]
+  private static let steps = [create, assets, subscriptions, access, databaseEpochs]
 
   /// Creates the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.
   ///

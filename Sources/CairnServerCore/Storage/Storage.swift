@@ -1,32 +1,53 @@
 /// Where the server keeps its data. Semantics live in ``CloudServer``; an implementation only stores and finds rows.
 ///
-/// Invariants that every implementation keeps:
-/// 1. Write jobs run one after the other, each against the state that the jobs before it left.
-/// 2. Positions grow in commit order: a reader that sees a position sees every smaller one (web-services section 8).
+/// Invariants that every implementation keeps, in a shared store for the jobs of all its processes together:
+/// 1. Write jobs of one database run one after the other, each against the state that the jobs before it left. Jobs of
+///    different databases, and jobs of none, may run at the same time; the result is that of some order.
+/// 2. Positions of a database grow in commit order: a reader that sees one of them sees every smaller one of that database
+///    (web-services section 8). Positions of different databases say nothing about each other.
 /// 3. A job's commit handler runs after its writes are durable; a job that throws leaves nothing behind.
 /// 4. A read sees one snapshot.
+/// 5. Bodies may be run more than once, until one run commits: what they do outside of the store must bear that.
 public protocol Storage: AnyObject, Sendable {
+  /// Whether other processes change the store too. Then nothing may be remembered of it but what never changes.
+  var isShared: Bool { get }
+
+  /// How the servers of a shared store tell each other; nil where there is only one.
+  var exchange: (any NewsExchange)? { get }
+
   /// Runs `body` against a snapshot. Reads must not nest.
   func read<Result>(_ body: (any StorageReader) throws -> Result) throws -> Result
 
   /// Queues a write. Jobs that wait together share one commit.
   ///
   /// - Parameters:
+  ///   - database: the one that the job is about; nil for jobs about the store. It may read and change others too, but
+  ///     such jobs may have to be run again.
   ///   - body: does the writes; what it returns is called once they are durable.
   ///   - failed: called instead when `body` threw or the commit failed.
   func submit(
-    _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
+    in database: Int64?, _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
     failed: @escaping @Sendable (any Error) -> Void)
 
   /// Finishes queued writes and closes. Later calls fail.
   func close()
 }
 
+extension Storage {
+  public var isShared: Bool { false }
+  public var exchange: (any NewsExchange)? { nil }
+
+  /// Queues a write that is about the store.
+  public func submit(
+    _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
+    failed: @escaping @Sendable (any Error) -> Void
+  ) { submit(in: nil, body, failed: failed) }
+}
+
 /// Finds rows. Confined to the body that it was given to.
 public protocol StorageReader: AnyObject {
-  /// The position of the newest change in the store.
-  func currentPosition() throws -> Int64
-  func epochs() throws -> [Epoch]
+  /// The epochs of a database, oldest first (web-services section 8).
+  func epochs(_ database: Int64) throws -> [Epoch]
 
   func user(named name: String) throws -> Caller?
   func user(key: Int64) throws -> Caller?
@@ -45,6 +66,9 @@ public protocol StorageReader: AnyObject {
   func zones(_ database: Int64, after position: Int64, limit: Int) throws -> [StoredZone]
 
   func record(_ zone: Int64, named name: String) throws -> StoredRecord?
+  /// Says which records ``record(_:named:)`` will be asked for, and whose referrers, so that a store far away finds them
+  /// in one step.
+  func prefetch(_ zone: Int64, named names: [String], referrersOf targets: [String]) throws
   /// Calls `body` with the rows of a zone after `position`, in the order of positions (or newest first), until it
   /// returns false.
   func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws
@@ -55,6 +79,8 @@ public protocol StorageReader: AnyObject {
   func deleteSelfReferrerCount(_ zone: Int64, of target: String) throws -> Int
 
   func schema(_ container: String, _ environment: ServerEnvironment) throws -> [StoredSchemaField]
+  /// In a shared store, a number that is another one after each change of the schema; else 0.
+  func schemaVersion(_ container: String, _ environment: ServerEnvironment) throws -> Int64
 
   /// The subscriptions of a database, by name.
   func subscriptions(_ database: Int64) throws -> [StoredSubscription]
@@ -65,13 +91,25 @@ public protocol StorageReader: AnyObject {
   func asset(_ digest: [UInt8]) throws -> AssetSummary?
   /// Whether a live record in a database of the user has the asset.
   func isAssetInUse(_ digest: [UInt8], user: Int64) throws -> Bool
+
+  /// Addresses for notifications: a shared store keeps them, so that every server knows them.
+  func couriers() throws -> [StoredCourier]
+  func courier(_ token: String) throws -> StoredCourier?
+}
+
+extension StorageReader {
+  public func couriers() throws -> [StoredCourier] { [] }
+  public func courier(_ token: String) throws -> StoredCourier? { nil }
+  public func prefetch(_ zone: Int64, named names: [String], referrersOf targets: [String]) throws {}
+  public func schemaVersion(_ container: String, _ environment: ServerEnvironment) throws -> Int64 { 0 }
 }
 
 /// Changes rows. Confined to the job that it was given to.
 public protocol StorageWriter: StorageReader {
-  /// The next position of the store; each is given out once.
-  func takePosition() throws -> Int64
-  func replaceEpochs(_ epochs: [Epoch]) throws
+  /// The next position of a database; each is given out once.
+  func takePosition(_ database: Int64) throws -> Int64
+  /// Positions that are taken from now on belong to a new epoch of this name, in every database.
+  func beginEpoch(_ name: UInt32) throws
 
   func addUser(name: String, recordName: String, created: Int64) throws -> Caller
   /// Removes the user with tokens and databases. What was in their zones becomes garbage.
@@ -108,8 +146,9 @@ public protocol StorageWriter: StorageReader {
   func put(_ record: StoredRecord, in zone: Int64, replacing previous: Int64?) throws
   /// The references of `source` become exactly these.
   func setReferences(_ zone: Int64, source: String, _ references: [StoredReference]) throws
-  /// Removes tombstones of records that died before `time` and notes per zone how far that went.
-  func pruneTombstones(before time: Int64, limit: Int) throws -> Int
+  /// Removes up to `limit` tombstones of records that died before `time` and notes per zone how far that went. Returns
+  /// whether there may be more.
+  func pruneTombstones(before time: Int64, limit: Int) throws -> Bool
 
   func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws
 
@@ -128,13 +167,25 @@ public protocol StorageWriter: StorageReader {
   /// Assets that no record has and that need not be kept any longer.
   func unusedAssets(before time: Int64, limit: Int) throws -> [[UInt8]]
   func forgetAsset(_ digest: [UInt8]) throws
+
+  /// Stores an address in place of the one of that token, if there is one.
+  func putCourier(_ courier: StoredCourier) throws
+  func removeCourier(_ token: String) throws
+  /// Removes addresses that were last used before `time`, ms since 1970.
+  func removeCouriers(before time: Int64) throws
 }
 
-/// A stretch of the store's history between two starts of the server (web-services section 8).
+extension StorageWriter {
+  public func putCourier(_ courier: StoredCourier) throws {}
+  public func removeCourier(_ token: String) throws {}
+  public func removeCouriers(before time: Int64) throws {}
+}
+
+/// A stretch of a database's history between two starts of the server (web-services section 8).
 public struct Epoch: Hashable, Sendable {
   /// 31 random bits.
   public var name: UInt32
-  /// The newest position when the epoch began; its own positions are greater.
+  /// The database's newest position when the epoch began; its own positions are greater.
   public var start: Int64
 
   public init(name: UInt32, start: Int64) {
@@ -159,6 +210,8 @@ public struct StoredZone: Hashable, Sendable {
   public var key: Int64
   public var name: String
   public var incarnation: Int64
+  /// Those of its database, where the server has looked them up.
+  var epochs = Epochs([])
   /// The position of the newest change in the zone.
   public var position: Int64
   public var isDeleted: Bool
