@@ -35,6 +35,15 @@ public struct Fields: Hashable, Sendable, RandomAccessCollection, ExpressibleByD
 
   public func contains(name: String) -> Bool { firstIndex(named: name) != nil }
 
+  /// Whether some field is an asset.
+  public var hasAssets: Bool {
+    // Asked of every record that comes: by index, as a loop over elements would retain each.
+    storage.withUnsafeBufferPointer { fields in
+      for i in fields.indices { if case .asset? = fields[i].value { return true } }
+      return false
+    }
+  }
+
   /// The value under a name; nil when the field is null or absent.
   public subscript(name: String) -> FieldValue? {
     get { firstIndex(named: name).flatMap { storage[$0].value } }
@@ -71,28 +80,87 @@ public struct RecordStamp: Hashable, Sendable {
 }
 
 /// A record as it travels: identity, type, system fields and the user's fields.
-public struct Record: Hashable, Sendable {
-  public var id: RecordID
-  public var type: String
-  /// The tag of the stored version that this record is or was made from; nil for a record that was never stored.
-  public var changeTag: ChangeTag?
-  public var fields: Fields
-  public var created: RecordStamp?
-  public var modified: RecordStamp?
-  /// Name of the parent record in the hierarchy that shares follow.
-  public var parent: String?
+///
+/// A value: copies share their content until one of them is changed, so that records are handed on at no cost.
+public struct Record: Sendable {
+  private var content: Content
 
   public init(
     id: RecordID, type: String, changeTag: ChangeTag? = nil, fields: Fields = Fields(), created: RecordStamp? = nil,
     modified: RecordStamp? = nil, parent: String? = nil
   ) {
-    self.id = id
-    self.type = type
-    self.changeTag = changeTag
-    self.fields = fields
-    self.created = created
-    self.modified = modified
-    self.parent = parent
+    content = Content(id, type, changeTag, fields, created, modified, parent)
+  }
+
+  public var id: RecordID {
+    _read { yield content.id }
+    _modify { yield &own().id }
+  }
+  public var type: String {
+    _read { yield content.type }
+    _modify { yield &own().type }
+  }
+  /// The tag of the stored version that this record is or was made from; nil for a record that was never stored.
+  public var changeTag: ChangeTag? {
+    _read { yield content.changeTag }
+    _modify { yield &own().changeTag }
+  }
+  public var fields: Fields {
+    _read { yield content.fields }
+    _modify { yield &own().fields }
+  }
+  public var created: RecordStamp? {
+    _read { yield content.created }
+    _modify { yield &own().created }
+  }
+  public var modified: RecordStamp? {
+    _read { yield content.modified }
+    _modify { yield &own().modified }
+  }
+  /// Name of the parent record in the hierarchy that shares follow.
+  public var parent: String? {
+    _read { yield content.parent }
+    _modify { yield &own().parent }
+  }
+
+  private mutating func own() -> Content {
+    if !isKnownUniquelyReferenced(&content) { content = content.copy() }
+    return content
+  }
+
+  // Unchecked, both: it is changed only through the one record that refers to it.
+  private final class Content: @unchecked Sendable {
+    @exclusivity(unchecked) var id: RecordID
+    @exclusivity(unchecked) var type: String
+    @exclusivity(unchecked) var changeTag: ChangeTag?
+    @exclusivity(unchecked) var fields: Fields
+    @exclusivity(unchecked) var created: RecordStamp?
+    @exclusivity(unchecked) var modified: RecordStamp?
+    @exclusivity(unchecked) var parent: String?
+
+    init(
+      _ id: RecordID, _ type: String, _ changeTag: ChangeTag?, _ fields: Fields, _ created: RecordStamp?,
+      _ modified: RecordStamp?, _ parent: String?
+    ) {
+      (self.id, self.type, self.changeTag, self.fields) = (id, type, changeTag, fields)
+      (self.created, self.modified, self.parent) = (created, modified, parent)
+    }
+
+    func copy() -> Content { Content(id, type, changeTag, fields, created, modified, parent) }
+  }
+}
+
+extension Record: Hashable {
+  public static func == (a: Record, b: Record) -> Bool {
+    let (x, y) = (a.content, b.content)
+    if x === y { return true }
+    return x.id == y.id && x.type == y.type && x.changeTag == y.changeTag && x.fields == y.fields
+      && x.created == y.created && x.modified == y.modified && x.parent == y.parent
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(id)
+    hasher.combine(changeTag)
   }
 }
 

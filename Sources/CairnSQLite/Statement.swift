@@ -218,10 +218,7 @@ public final class Statement {
     switch sqlite3_column_type(handle, column) {
     case SQLITE_INTEGER: .integer(integer(column))
     case SQLITE_FLOAT: .real(real(column))
-    case SQLITE_TEXT:
-      withText(column) { bytes in
-        if let text = String(validating: bytes, as: UTF8.self) { .text(text) } else { .malformedText([UInt8](bytes)) }
-      }
+    case SQLITE_TEXT: withText(column) { Value(textBytes: $0) }
     case SQLITE_BLOB: .blob(blob(column))
     default: .null
     }

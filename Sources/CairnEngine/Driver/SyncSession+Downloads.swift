@@ -48,10 +48,10 @@ extension SyncSession {
   }
 
   private func supply(_ records: [Record], _ category: any RecordCategory) throws {
-    guard let category = category as? any AssetCategory, records.contains(where: \.hasAssets),
+    guard let category = category as? any AssetCategory, records.contains(where: \.fields.hasAssets),
       try category.isEnabled()
     else { return }
-    for needed in try category.assetsNeeded(by: records.filter(\.hasAssets)) {
+    for needed in try category.assetsNeeded(by: records.filter(\.fields.hasAssets)) {
       if wasCancelled { throw CloudError(.cancelled, "Cancelled") }
       do throws(CloudError) {
         let bytes = try cloud.downloadAsset(needed.asset)
@@ -73,11 +73,5 @@ extension SyncSession {
       // The file can't be written: as if the asset had not come.
       throw CloudError(.notFound, "\(error)")
     }
-  }
-}
-
-extension Record {
-  fileprivate var hasAssets: Bool {
-    fields.contains { if case .asset? = $0.value { true } else { false } }
   }
 }

@@ -9,14 +9,15 @@ struct FetchedVersion {
     var detail: String
   }
 
-  /// Behind one reference: versions are sorted, and stand in arrays and dictionaries, by the thousand.
+  /// Behind one reference: versions are sorted, and stand in arrays and dictionaries, by the thousand. Unchecked: it is
+  /// changed only through the one version that refers to it.
   private final class Content {
-    var record: Record
-    var plan: TablePlan
-    var clocks: FieldClocks
-    var cells: [MergeCell]
-    var kept: KeptFields?
-    var wish: Int64?
+    @exclusivity(unchecked) var record: Record
+    let plan: TablePlan
+    @exclusivity(unchecked) var clocks: FieldClocks
+    @exclusivity(unchecked) var cells: [MergeCell]
+    @exclusivity(unchecked) var kept: KeptFields?
+    @exclusivity(unchecked) var wish: Int64?
 
     init(_ record: Record, _ plan: TablePlan, _ clocks: FieldClocks, _ cells: [MergeCell]) {
       self.record = record

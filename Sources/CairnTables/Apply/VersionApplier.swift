@@ -89,7 +89,7 @@ struct VersionApplier {
       guard refused.reason == .unique else { return try keepBase(local, refused) }
       return try leave(local, content(), refused)
     }
-    try moveKey(&merge, local, writes.row)
+    if writes.columns.contains(where: { plan.columns[$0].isKey }) { moveKey(&merge, writes.row) }
     var record = merge.record
     if version.isRetry { record.tag = local.tag }
     record.flags.subtract(.parked)
@@ -136,7 +136,7 @@ struct VersionApplier {
   }
 
   /// A key column may change its spelling, never the record (tables T18).
-  private func moveKey(_ merge: inout RecordMerge, _ local: RecordRow, _ row: [Value]) throws {
+  private func moveKey(_ merge: inout RecordMerge, _ row: [Value]) {
     guard plan.keyKind == .natural, let key = RowKey.canonical(plan.keyColumns.map { row[$0] }, plan) else { return }
     merge.move(to: key)
   }

@@ -8,7 +8,7 @@ extension FileContext {
   /// Applies records, those whose assets are here in parts that fit in memory; the others are parked as they are. The
   /// result does not depend on where a set is cut (tables M1).
   func applyWithAssets(_ records: [Record], _ deletions: [RecordDeletion], now: Int64) throws -> ApplyCounts {
-    if !records.contains(where: IncomingAssets.hasAssets), try large.knowsNothing() {
+    if !records.contains(where: \.fields.hasAssets), try large.knowsNothing() {
       return try applySet(records, deletions, now: now)
     }
     var counts = ApplyCounts()
@@ -20,7 +20,7 @@ extension FileContext {
         set.append(record)
         continue
       }
-      if IncomingAssets.hasAssets(record) {
+      if record.fields.hasAssets {
         if try incoming.isEcho(record, plan) { continue }
         for case .asset(let asset)? in record.fields.lazy.map(\.value) { bytes += asset.size }
       }

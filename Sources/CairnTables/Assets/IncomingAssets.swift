@@ -20,16 +20,12 @@ struct IncomingAssets {
     var hash: String { large.hash.isEmpty ? "=" + large.asset.fileChecksum : large.hash }
   }
 
-  static func hasAssets(_ record: Record) -> Bool {
-    record.fields.contains { if case .asset? = $0.value { true } else { false } }
-  }
-
   // MARK: What is needed
 
   func needed(by records: [Record]) throws -> [NeededAsset] {
     var found: [NeededAsset] = []
     var hashes: Set<String> = []
-    for record in records where Self.hasAssets(record) {
+    for record in records where record.fields.hasAssets {
       guard let plan = file.catalog.plan(wireName: record.type), try !isEcho(record, plan),
         let content = content(of: record, plan)
       else { continue }
@@ -74,15 +70,15 @@ struct IncomingAssets {
 
   /// The record as it is applied, with what the server has noted.
   func taken(_ record: Record, _ plan: TablePlan) throws -> Record {
-    if try !Self.hasAssets(record) && file.large.knowsNothing() { return record }
+    if try !record.fields.hasAssets && file.large.knowsNothing() { return record }
     try note(record, plan)
-    return Self.hasAssets(record) ? try resolved(record, plan) ?? record : record
+    return record.fields.hasAssets ? try resolved(record, plan) ?? record : record
   }
 
   /// Remembers which values of the server's version are assets.
   func note(_ record: Record, _ plan: TablePlan) throws {
     var known: [String: LargeStore.Known] = [:]
-    guard Self.hasAssets(record) else { return try file.large.setKnown(record.id.name, known) }
+    guard record.fields.hasAssets else { return try file.large.setKnown(record.id.name, known) }
     if let content = content(of: record, plan) {
       for place in places(content) {
         known[plan.columns[place.column].wireName] = LargeStore.Known(

@@ -53,7 +53,7 @@ extension TablesCategory: AssetCategory {
   public func recordsWithoutAssets(in zone: ZoneID, all: Bool, now: Int64) throws -> [String] {
     guard try file.inbox.has(.parked) else { return [] }
     return try file.inbox.parked().filter { entry in
-      guard let record = entry.record, IncomingAssets.hasAssets(record), let parking = entry.parking,
+      guard let record = entry.record, record.fields.hasAssets, let parking = entry.parking,
         file.catalog.plan(wireName: record.type) != nil
       else { return false }
       switch parking.reason {

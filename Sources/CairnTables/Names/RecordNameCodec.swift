@@ -213,7 +213,7 @@ public enum RecordNameCodec {
 
   private static func text(_ part: UnsafeBufferPointer<UInt8>) -> Value? {
     // Most keys have nothing to be escaped.
-    guard part.contains(UInt8(ascii: "%")) else { return value(part) }
+    guard part.contains(UInt8(ascii: "%")) else { return Value(textBytes: part) }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(part.count)
     var i = part.startIndex
@@ -229,11 +229,7 @@ public enum RecordNameCodec {
         i += 1
       }
     }
-    return bytes.withUnsafeBufferPointer(value)
-  }
-
-  private static func value(_ bytes: UnsafeBufferPointer<UInt8>) -> Value {
-    String(validating: bytes, as: UTF8.self).map { .text($0) } ?? .malformedText(Array(bytes))
+    return bytes.withUnsafeBufferPointer { Value(textBytes: $0) }
   }
 }
 

@@ -7,8 +7,8 @@ extension RecordBodyCodec {
   /// - Parameter foreignClock: the clock of all fields of a record without `cairn_clocks`, which a client wrote that
   ///   does not know Cairn (tables M14).
   public func decode(_ fields: Fields, foreignClock: FieldClock) throws(RecordBodyError) -> RecordContent {
-    var reading = Reading(codec: self)
-    try reading.sort(fields)
+    var reading = Reading(codec: self, fields: fields.storage)
+    try reading.sort()
     guard let clocks = reading.clocks else { return try reading.foreign(foreignClock) }
     return try reading.content(clocks)
   }
@@ -16,7 +16,9 @@ extension RecordBodyCodec {
   /// One record on its way.
   private struct Reading {
     let codec: RecordBodyCodec
-    var values: [FieldValue?]
+    let fields: [Field]
+    /// Where in ``fields`` each column's value is.
+    var places: [Int]
     var assets: [(name: String, asset: Asset)] = []
     var unknown: [Field] = []
     var clocks: String?
@@ -25,28 +27,34 @@ extension RecordBodyCodec {
     var cut: Int64?
     var key: Int64?
 
-    init(codec: RecordBodyCodec) {
+    init(codec: RecordBodyCodec, fields: [Field]) {
       self.codec = codec
-      values = Array(repeating: nil, count: codec.wireNames.count)
+      self.fields = fields
+      places = codec.noPlaces
     }
 
-    mutating func sort(_ fields: Fields) throws(RecordBodyError) {
+    mutating func sort() throws(RecordBodyError) {
       // Records of one table come with their fields in one order: the next column is a good guess.
       var guess = 0
       let names = codec.wireNames
-      for field in fields {
-        if guess < names.count, names[guess] == field.name, codec.isField[guess] {
-          values[guess] = field.value
+      for place in fields.indices {
+        if guess < names.count, names[guess] == fields[place].name, codec.isField[guess] {
+          places[guess] = place
           guess += 1
-        } else if field.name.hasPrefix("cairn_") {
-          try own(field)
-        } else if let column = codec.columnByName[field.name] {
-          values[column] = field.value
+        } else if fields[place].name.hasPrefix("cairn_") {
+          try own(fields[place])
+        } else if let column = codec.columnByName[fields[place].name] {
+          places[column] = place
           guess = column + 1
         } else {
-          unknown.append(field)
+          unknown.append(fields[place])
         }
       }
+    }
+
+    /// Whether the record has a value, not NULL, for a column in its field.
+    private func hasValue(_ column: Int) -> Bool {
+      places[column] != RecordBodyCodec.nowhere && fields[places[column]].value != nil
     }
 
     private mutating func own(_ field: Field) throws(RecordBodyError) {
@@ -75,11 +83,10 @@ extension RecordBodyCodec {
       try Self.check(life)
       if let cut { try Self.check(cut) }
       var result = RecordContent(
-        life: life, cut: cut, key: key, values: [],
-        clocks: Array(repeating: RecordContent.never, count: values.count))
+        life: life, cut: cut, key: key, values: [], clocks: codec.noClocks)
       var kept: [String: FieldClock] = [:]
       try codec.readClocks(clocks, &result.clocks, &kept)
-      for (i, value) in values.enumerated() where value != nil && result.clocks[i] == RecordContent.never {
+      for i in places.indices where result.clocks[i] == RecordContent.never && hasValue(i) {
         // Another client has added the value: as old as the row, so that it is not lost and beats no edit.
         result.clocks[i] = life
       }
@@ -90,8 +97,8 @@ extension RecordBodyCodec {
 
     private func fill(_ result: inout RecordContent, _ kept: [String: FieldClock]) throws(RecordBodyError) {
       let tagged = try tags.map { (text) throws(RecordBodyError) in try Self.readTags(text) } ?? [:]
-      result.values.reserveCapacity(values.count)
-      for i in values.indices {
+      result.values.reserveCapacity(places.count)
+      for i in places.indices {
         let isSet = result.clocks[i] != RecordContent.never
         result.values.append(isSet ? try content(i, tagged) : .null)
       }
@@ -108,10 +115,9 @@ extension RecordBodyCodec {
       let content: FieldContent?
       if !tagged.isEmpty, let text = tagged[codec.wireNames[column]] {
         content = ValueCodec.decode(tagged: text, asset: asset(codec.wireNames[column]), codec.shapes[column])
-      } else if let value = values[column] {
-        content = ValueCodec.decode(value, codec.shapes[column])
       } else {
-        return .null
+        guard places[column] != RecordBodyCodec.nowhere, let value = fields[places[column]].value else { return .null }
+        content = ValueCodec.decode(value, codec.shapes[column])
       }
       guard let content else { throw .undecodable("the value of \(codec.wireNames[column]) can't be read") }
       return content
@@ -141,9 +147,8 @@ extension RecordBodyCodec {
     func foreign(_ clock: FieldClock) throws(RecordBodyError) -> RecordContent {
       let clock = min(max(clock, 0), FieldClock.greatest)
       var result = RecordContent(
-        life: clock, key: key, values: [], clocks: Array(repeating: RecordContent.never, count: values.count),
-        hasClocks: false)
-      for (i, value) in values.enumerated() where value != nil { result.clocks[i] = clock }
+        life: clock, key: key, values: [], clocks: codec.noClocks, hasClocks: false)
+      for i in places.indices where hasValue(i) { result.clocks[i] = clock }
       var kept: [String: FieldClock] = [:]
       for field in unknown { kept[field.name] = clock }
       try fill(&result, kept)

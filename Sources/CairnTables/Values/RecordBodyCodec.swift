@@ -38,6 +38,12 @@ public final class RecordBodyCodec: Sendable {
   let isField: [Bool]
   let wireNames: [String]
   let shapes: [ValueCodec.Shape]
+  /// What reading a record begins with, by column: no field, no clock.
+  let noPlaces: [Int]
+  let noClocks: [FieldClock]
+
+  /// Stands in ``noPlaces`` for a column whose field the record does not have.
+  static let nowhere = -1
 
   public init(_ plan: TablePlan) {
     self.plan = plan
@@ -59,6 +65,8 @@ public final class RecordBodyCodec: Sendable {
       sortedColumns.map { (plan.columns[$0].wireName, $0) }, uniquingKeysWith: { first, _ in first })
     wireNames = plan.columns.map(\.wireName)
     shapes = plan.columns.map { ValueCodec.Shape($0) }
+    noPlaces = Array(repeating: Self.nowhere, count: plan.columns.count)
+    noClocks = Array(repeating: RecordContent.never, count: plan.columns.count)
     assetNames = plan.columns.map { RecordField.assetPrefix + $0.wireName }
   }
 }
