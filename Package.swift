@@ -84,6 +84,7 @@ let package = Package(
         "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnAccounts", "CairnClient",
         "CairnSimulation",
         .target(name: "CairnServer", condition: .when(traits: ["Server"])),
+        .target(name: "CairnServerCore", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
 

@@ -11,6 +11,8 @@ struct Endpoint: Sendable {
   /// Whether GET is allowed beside POST.
   var allowsGet = false
   var databases: Set<DatabaseKind>
+  /// Whether an API token alone opens it in the public database (section 3).
+  var isPublicRead = false
   /// Does the work. Calls `answer` once, at once or later, from any thread.
   var run: @Sendable (EndpointCall, @escaping Answer) -> Void
 
@@ -39,7 +41,12 @@ struct Endpoint: Sendable {
     self.allowsGet = allowsGet
     self.databases = databases
     self.run = run
+    isPublicRead = Endpoint.publicReads.contains(name)
   }
+
+  private static let publicReads: Set<String> = [
+    "records/query", "records/lookup", "zones/list", "zones/lookup", "zones/changes",
+  ]
 
   /// Every endpoint by its path.
   static let all: [String: Endpoint] = {

@@ -11,10 +11,19 @@ struct Features: Hashable, Sendable {
   var zoneToken = false
   var feedPosition = false
   var page: Int?
+  /// Of the app that asks (section 14).
+  var switches: Set<CompatibilitySwitch> = []
 
-  /// Reads the query parameter `cairn`, a comma list. Unknown names are ignored.
-  init(_ list: String?) {
-    guard let list else { return }
+  /// Reads the query parameter `cairn`, a comma list. Unknown names are ignored; under `strictKeys` also those that would
+  /// add a key.
+  init(_ list: String?, _ switches: Set<CompatibilitySwitch> = []) {
+    self.switches = switches
+    if let list { read(list) }
+    guard switches.contains(.strictKeys) else { return }
+    (conflictRecord, tombstoneType, tombstoneTime, zoneToken, feedPosition) = (false, false, false, false, false)
+  }
+
+  private mutating func read(_ list: String) {
     for name in list.split(separator: ",") {
       switch name {
       case "conflict-record": conflictRecord = true
@@ -45,6 +54,9 @@ struct Features: Hashable, Sendable {
     style.conflictRecord = conflictRecord
     style.tombstoneType = tombstoneType
     style.tombstoneTime = tombstoneTime
+    style.namesListsLIST = switches.contains(.listType)
+    style.writesOwnerName = switches.contains(.ownerName)
+    style.strictKeys = switches.contains(.strictKeys)
     if numbersAsStrings { style.numbers = .strings }
     return style
   }

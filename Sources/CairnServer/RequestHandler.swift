@@ -8,60 +8,113 @@ import CairnWire
 final class RequestHandler: HTTPHandler {
   let server: CloudServer
   /// Prefixes the request UUIDs and signs nothing: it only has to be different each time.
-  private let randomness: any ServerRandomness
+  let randomness: any ServerRandomness
   private let features: String
   private let bodyBytes: Int
+  let replays = ReplayGuard()
+  /// Is told of every answer.
+  let observer: any RequestObserver
   /// Takes one line about a fault of the server itself.
   let log: @Sendable (String) -> Void
 
   init(
     server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int,
+    observer: any RequestObserver = NoObserver(),
     log: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.server = server
     self.randomness = randomness
     self.bodyBytes = bodyBytes
+    self.observer = observer
     self.log = log
     features = Features.announcement(server.settings)
   }
 
   func handle(_ request: HTTPRequest, respond: @escaping @Sendable (@escaping ResponseMaker) -> Void) {
-    let uuid = self.uuid()
-    let takesGzip = request.header("accept-encoding")?.contains("gzip") ?? false
-    @Sendable func answer(_ result: Result<ResponseMaker, CloudError>, _ nextToken: String? = nil) {
-      respond { [self] in
-        let response: HTTPResponse
-        switch result {
-        case .success(let maker): response = maker()
-        case .failure(let error): response = failure(error, uuid)
-        }
-        addHeaders(to: response, uuid)
-        if let nextToken { response.addHeader("X-Apple-CloudKit-Web-Auth-Token", nextToken) }
-        if takesGzip { response.compress() }
-        return response
+    var visit = Visit(request, uuid: uuid(), started: MonotonicClock.now)
+    do throws(CloudError) {
+      if let later = try handleOutsideDatabases(request, &visit) {
+        let visit = visit
+        return later { [self] in answer($0, visit, respond) }
       }
-    }
-    if isAssetPath(request.path) { return handleAsset(request) { answer($0) } }
-    if request.path.hasPrefix(RequestHandler.courierPath) { return handleCourier(request) { answer($0) } }
-    do {
-      if let fixed = try fixedAnswer(request) { return answer(.success({ fixed })) }
       let (endpoint, scope) = try route(request)
-      let (caller, nextToken) = try authenticate(request)
-      // From here on every answer carries the token that has taken the place of the used one.
-      let call: EndpointCall
-      do throws(CloudError) { call = try self.call(request, caller, scope) } catch {
-        return answer(.failure(error), nextToken)
+      visit.operation = endpoint.name
+      visit.scope = scope
+      try authenticate(request, endpoint, scope, &visit)
+      let call = try call(request, scope, visit)
+      let visit = visit
+      endpoint.run(call) { [self] in answer($0, visit, respond) }
+    } catch {
+      // With what was found out up to there: a token that was replaced, the origin that may read the answer.
+      answer(.failure(error), visit, respond)
+    }
+  }
+
+  /// What is served beside the databases; nil where the path is none of that.
+  private func handleOutsideDatabases(
+    _ request: HTTPRequest, _ visit: inout Visit
+  ) throws(CloudError) -> ((@escaping Answer) -> Void)? {
+    if request.method == "OPTIONS" {
+      visit.operation = "preflight"
+      let response = try preflight(request, &visit)
+      return { $0(.success({ response })) }
+    }
+    if isAssetPath(request.path) {
+      visit.operation = request.path.hasPrefix(CloudServer.uploadPath) ? "asset-upload" : "asset"
+      visit.origin = request.header("origin").map { _ in "*" }
+      return { [self] in handleAsset(request, $0) }
+    }
+    if request.path.hasPrefix(RequestHandler.courierPath) {
+      visit.operation = "courier"
+      visit.origin = request.header("origin").map { _ in "*" }
+      return { [self] in handleCourier(request, $0) }
+    }
+    guard request.path == "/health" else { return nil }
+    visit.operation = "health"
+    return { [self] answer in answer(health()) }
+  }
+
+  /// Whether the store can be read.
+  func health() -> Result<ResponseMaker, CloudError> {
+    do throws(CloudError) {
+      try server.checkStore()
+      return .success({ HTTPResponse(status: 200, copying: Array(#"{"status":"ok"}"#.utf8)) })
+    } catch { return .failure(CloudError(.tryAgainLater, "The store can't be read", retryAfter: 5)) }
+  }
+
+  private func answer(
+    _ result: Result<ResponseMaker, CloudError>, _ visit: Visit,
+    _ respond: @Sendable (@escaping ResponseMaker) -> Void
+  ) {
+    respond { [self] in
+      let response: HTTPResponse
+      var code: CloudError.Code?
+      switch result {
+      case .success(let maker): response = maker()
+      case .failure(let error):
+        code = error.code
+        response = failure(error, visit.uuid)
       }
-      endpoint.run(call) { answer($0, nextToken) }
-    } catch { answer(.failure(error)) }
+      addHeaders(to: response, visit.uuid)
+      if let token = visit.nextToken { response.addHeader("X-Apple-CloudKit-Web-Auth-Token", token) }
+      if let origin = visit.origin {
+        response.addHeader("Access-Control-Allow-Origin", origin)
+        response.addHeader("Vary", "Origin")
+      }
+      if visit.takesGzip { response.compress() }
+      observer.answered(visit, status: response.status, code: code, bytes: response.bodyCount)
+      return response
+    }
   }
 
   private func call(
-    _ request: HTTPRequest, _ caller: Caller, _ scope: DatabaseScope
+    _ request: HTTPRequest, _ scope: DatabaseScope, _ visit: Visit
   ) throws(CloudError) -> EndpointCall {
+    let caller = visit.caller ?? .anonymous
     try server.admit(caller)
+    let switches = visit.app?.switches ?? []
     return EndpointCall(
-      server: server, caller: caller, scope: scope, features: Features(request.argument("cairn")),
+      server: server, caller: caller, scope: scope, features: Features(request.argument("cairn"), switches),
       wantsToken: request.argument("getCurrentSyncToken") == "true",
       numbersAsStrings: request.argument("numbersAsStrings") == "true"
         || request.argument("numberAsStrings") == "true",
@@ -73,80 +126,37 @@ final class RequestHandler: HTTPHandler {
     let response = failure(error, uuid)
     addHeaders(to: response, uuid)
     response.addHeader("Connection", "close")
+    observer.refused(uuid, status: response.status, code: error.code)
     return response
   }
 
   // MARK: Route
 
-  private func fixedAnswer(_ request: HTTPRequest) throws(CloudError) -> HTTPResponse? {
-    if request.path == "/health" { return HTTPResponse(status: 200, copying: Array(#"{"status":"ok"}"#.utf8)) }
-    return nil
-  }
-
   /// `/database/1/{container}/{environment}/{database}/{operation}`; calls about tokens also without the database, and
   /// under `/device`.
-  private func route(_ request: HTTPRequest) throws(CloudError) -> (Endpoint, DatabaseScope) {
+  func route(
+    _ request: HTTPRequest, isPreflight: Bool = false
+  ) throws(CloudError) -> (Endpoint, DatabaseScope) {
     let parts = request.path.split(separator: "/", maxSplits: 5, omittingEmptySubsequences: true)
-    guard parts.count == 6, parts[1] == "1" else { throw unknown(request.path) }
+    guard parts.count == 6, parts[1] == "1" else { throw unknown }
     let container = String(parts[2])
     let isAboutTokens = parts[4] == "tokens" || parts[5].hasPrefix("tokens/")
-    guard parts[0] == "database" || parts[0] == "device" && isAboutTokens else { throw unknown(request.path) }
+    guard parts[0] == "database" || parts[0] == "device" && isAboutTokens else { throw unknown }
     let operation = parts[4] == "tokens" ? "tokens/\(parts[5])" : String(parts[5])
-    guard RequestHandler.isValidContainer(container), let environment = ServerEnvironment(rawValue: String(parts[3])),
+    guard CloudServer.isValidContainer(container), let environment = ServerEnvironment(rawValue: String(parts[3])),
       let kind = parts[4] == "tokens" ? .private : DatabaseKind(rawValue: String(parts[4])),
       let endpoint = Endpoint.all[operation]
-    else { throw unknown(request.path) }
+    else { throw unknown }
     guard endpoint.databases.contains(kind) else {
       throw CloudError(.badRequest, "\(endpoint.name) does not work in the \(kind.rawValue) database")
     }
-    guard request.method == "POST" || endpoint.allowsGet && request.method == "GET" else {
+    guard isPreflight || request.method == "POST" || endpoint.allowsGet && request.method == "GET" else {
       throw CloudError(.badRequest, "\(endpoint.name) is not called with \(request.method)")
     }
     return (endpoint, DatabaseScope(container: container, environment: environment, kind: kind))
   }
 
-  private func unknown(_ path: String) -> CloudError { CloudError(.notFound, "There is nothing at \(path)") }
-
-  /// `iCloud.` and letters, digits, dots and hyphens.
-  static func isValidContainer(_ name: String) -> Bool {
-    let bytes = name.utf8
-    return name.hasPrefix("iCloud.") && (8...255).contains(bytes.count)
-      && bytes.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
-  }
-
-  // MARK: Who asks
-
-  /// A web auth token alone is enough (section 3). The second part is the token that takes its place, if one does.
-  private func authenticate(_ request: HTTPRequest) throws(CloudError) -> (Caller, String?) {
-    if request.header("x-apple-cloudkit-request-keyid") != nil {
-      throw CloudError(.authenticationFailed, "Server-to-server keys are not known here")
-    }
-    guard let token = request.argument("ckWebAuthToken") ?? request.argument("ckSession"), !token.isEmpty else {
-      throw CloudError(.authenticationRequired, "request needs authorization", redirectURL: signInURL(request))
-    }
-    // A plus that was not percent-encoded arrives as a space.
-    let hash = WebAuthToken.hash(token.replacing(" ", with: "+"))
-    guard let caller = try server.caller(tokenHash: hash) else {
-      throw CloudError(.authenticationFailed, "The web auth token is not known")
-    }
-    guard server.settings.singleUseTokens else { return (caller, nil) }
-    let next = WebAuthToken.make(randomness)
-    guard try server.replaceToken(hash: hash, with: WebAuthToken.hash(next)) else {
-      throw CloudError(.authenticationFailed, "The web auth token has been used")
-    }
-    return (caller, next)
-  }
-
-  private func signInURL(_ request: HTTPRequest) -> String {
-    "\(base(request))/signin/\(uuid().prefix(8))"
-  }
+  private var unknown: CloudError { CloudError(.notFound, "There is nothing at this path") }
 
   /// What stands in front of paths in addresses that are handed out. A proxy says how it was spoken to; a client that
   /// lies about it gets addresses that do not work for itself.
@@ -195,5 +205,5 @@ final class RequestHandler: HTTPHandler {
       "Access-Control-Expose-Headers", "X-Apple-Request-UUID, X-Apple-CloudKit-Web-Auth-Token")
   }
 
-  private func uuid() -> String { randomness.uuid() }
+  func uuid() -> String { randomness.uuid() }
 }

@@ -98,7 +98,9 @@ final class Peer {
       return (name: String(sides[0]), value: value)
     }
     let lower = Dictionary(headers.map { ($0.lowercased(), $1) }) { first, _ in first }
-    let request = HTTPRequest(method: method, path: path, query: arguments, headers: lower, body: body)
+    let request = HTTPRequest(
+      method: method, path: path, query: arguments, headers: lower, body: body,
+      target: query.isEmpty ? path : "\(path)?\(query)")
     let answer = Awaited<HTTPResponse>()
     try #require(handler).handle(request) { answer.set($0()) }
     let response = answer.wait()
@@ -110,7 +112,8 @@ final class Peer {
     _ method: String, _ path: String, _ query: String, _ headers: [String: String], _ body: [UInt8]
   ) throws -> Reply {
     let connection = try RawConnection(port: port)
-    var head = "\(method) \(path)?\(query) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    let target = query.isEmpty ? path : "\(path)?\(query)"
+    var head = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
     if method != "GET" { head += "Content-Length: \(body.count)\r\n" }
     try connection.send(Array((head + "\r\n").utf8) + body)
@@ -120,7 +123,7 @@ final class Peer {
 
   private func reply(_ status: Int, _ headers: [String: String], _ body: [UInt8]) throws -> Reply {
     let plain = headers["content-encoding"] == "gzip" ? try Gzip.decompress(body, limit: 1 << 24) : body
-    let isJSON = headers["content-type"]?.hasPrefix("application/json") ?? false
+    let isJSON = !body.isEmpty && headers["content-type"]?.hasPrefix("application/json") == true
     return Reply(
       status: status, headers: headers, body: body, json: isJSON ? try JSONValue(parsing: plain) : .null)
   }

@@ -3,6 +3,8 @@ import Foundation
 import ProcessSupport
 import Testing
 
+@testable import CairnServer
+
 /// `cairn serve` and `cairn user` as programs.
 @Suite struct ProcessTests {
   private func addUser(_ name: String, _ data: String) throws -> String {

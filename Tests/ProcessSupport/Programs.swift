@@ -18,12 +18,22 @@ public enum Programs {
   }
 
   /// The `sqlite3` shell in the PATH.
-  public static func sqlite3() throws -> String {
+  public static func sqlite3() throws -> String { try path(of: "sqlite3") }
+
+  /// A program in the PATH.
+  public static func path(of name: String) throws -> String {
     let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
-    guard let path = folders.map({ "\($0)/sqlite3" }).first(where: FileManager.default.isExecutableFile) else {
-      throw ProcessFailure("there is no sqlite3 in the PATH: run scripts/bootstrap")
+    guard let path = folders.map({ "\($0)/\(name)" }).first(where: FileManager.default.isExecutableFile) else {
+      throw ProcessFailure("there is no \(name) in the PATH: run scripts/bootstrap")
     }
     return path
+  }
+
+  /// Runs a program of the PATH to its end.
+  public static func run(
+    _ name: String, _ arguments: [String], limit: Duration = .seconds(60)
+  ) throws -> RunningProcess.Result {
+    try RunningProcess(path(of: name), arguments).waitUntilExit(limit: limit)
   }
 
   /// Runs `cairn` to its end.

@@ -88,7 +88,9 @@ struct CommandLineTool: Sendable {
     guard !members.isEmpty else {
       throw unknown(words[0], among: commands.map { $0.declaration.words[0] }, remedy: "cairn help lists the commands")
     }
-    guard let word = rest.first(where: { !$0.hasPrefix("-") }) else { return (nil, rest) }
+    let named = words.prefix { !$0.hasPrefix("-") }
+    if members.contains(where: { $0.declaration.words.starts(with: named) }) { return (nil, rest) }
+    let word = rest.first { !$0.hasPrefix("-") } ?? ""
     throw unknown(
       "\(words[0]) \(word)", among: members.map { $0.declaration.name }, remedy: "cairn \(words[0]) lists its commands")
   }

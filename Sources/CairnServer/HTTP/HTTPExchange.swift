@@ -7,7 +7,7 @@ typealias ResponseMaker = @Sendable () -> HTTPResponse
 /// One request on its way through libmicrohttpd: collected, handed over, answered.
 ///
 /// ```
-/// collecting ──last byte──▶ handed over ──finish()──▶ answered ──queue──▶ (done)
+/// (request line) ──headers──▶ collecting ──last byte──▶ handed over ──finish()──▶ answered ──queue──▶ (done)
 ///                               └── not at once: suspended, finish() resumes
 /// ```
 final class HTTPExchange: Sendable {
@@ -15,6 +15,7 @@ final class HTTPExchange: Sendable {
     var body: [UInt8] = []
     /// Takes the body in place of ``body``.
     var sink: (any BodySink)?
+    var isOpened = false
     var isHandedOver = false
     var isSuspended = false
     var response: ResponseMaker?
@@ -27,15 +28,28 @@ final class HTTPExchange: Sendable {
   }
 
   private let connection: Connection
+  /// Path and query as they were sent.
+  let target: String
+  let peer: HTTPConnection
   private let state = Mutex(State())
   private let gate: ResumeGate
 
-  init(_ connection: OpaquePointer, _ gate: ResumeGate) {
+  init(_ connection: OpaquePointer, _ peer: HTTPConnection, target: String, _ gate: ResumeGate) {
+    self.peer = peer
+    self.target = target
     self.connection = Connection(pointer: connection)
     self.gate = gate
   }
 
   // MARK: Collecting
+
+  /// True once, when the headers have come.
+  func beginOpening() -> Bool {
+    state.withLock { state in
+      defer { state.isOpened = true }
+      return !state.isOpened
+    }
+  }
 
   var bodyCount: Int { state.withLock { $0.body.count } }
 

@@ -22,8 +22,14 @@ struct HTTPLimits: Sendable {
   /// Bytes of all bodies that are being collected: bounds memory, whatever clients do.
   var collectedBytes = 96 << 20
   var connections: UInt32 = 1_000
+  /// Connections of one address; 0 does not limit.
+  var connectionsPerAddress: UInt32 = 0
   /// Seconds without a byte after which a connection is closed.
   var idleSeconds: UInt32 = 60
+  /// Seconds for a whole request, however it trickles in; a body has more time, by its bytes.
+  var requestSeconds = 30.0
+  /// What a body has to come with on the average, once ``requestSeconds`` are over.
+  var slowestBytesPerSecond = 10_000.0
   var threads: UInt32 = 4
   /// Seconds that a stop waits for running requests.
   var stopSeconds = 10.0
@@ -35,6 +41,9 @@ final class HTTPListener: @unchecked Sendable {
   let handler: any HTTPHandler
   let limits: HTTPLimits
   private var daemon: OpaquePointer?
+  private let identity: TLSIdentity?
+  private let watch: any DispatchSourceTimer
+  fileprivate let peers = HTTPPeers()
   private let counters = Mutex(Counters())
   private let gate = ResumeGate()
 
@@ -44,26 +53,65 @@ final class HTTPListener: @unchecked Sendable {
     var isStopping = false
   }
 
-  init(handler: any HTTPHandler, limits: HTTPLimits = HTTPLimits()) {
+  /// - Parameter identity: for TLS; nil speaks plain HTTP.
+  init(handler: any HTTPHandler, limits: HTTPLimits = HTTPLimits(), identity: TLSIdentity? = nil) {
     self.handler = handler
     self.limits = limits
+    self.identity = identity
+    watch = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "cairn.slow-requests"))
   }
+
+  /// Connections that are open.
+  var connectionCount: Int { peers.count }
 
   /// Starts serving on a bound socket, which the listener owns from now on.
   func start(_ socket: Int32) throws(ServerStartError) {
+    guard identity == nil || cairn_mhd_has_tls() != 0 else {
+      close(socket)
+      throw ServerStartError(
+        "libmicrohttpd was built without TLS", remedy: "install one with GnuTLS, or put a proxy in front")
+    }
     let me = Unmanaged.passUnretained(self).toOpaque()
-    daemon = cairn_mhd_start(
-      socket, limits.threads, limits.connections, limits.idleSeconds, 64 << 10, accessHandler, me, requestCompleted, me)
+    var settings = cairn_mhd_settings()
+    settings.listen_socket = socket
+    settings.threads = limits.threads
+    settings.connections = limits.connections
+    settings.connections_per_address = limits.connectionsPerAddress
+    settings.idle_seconds = limits.idleSeconds
+    settings.connection_memory = 64 << 10
+    func begin() {
+      daemon = cairn_mhd_start(&settings, accessHandler, requestLine, requestCompleted, connectionChanged, me)
+    }
+    if let identity {
+      // libmicrohttpd reads both while it starts.
+      identity.certificate.withCString { certificate in
+        identity.privateKey.withCString { key in
+          settings.certificate = certificate
+          settings.private_key = key
+          begin()
+        }
+      }
+    } else {
+      begin()
+    }
     guard daemon != nil else {
       let reason = String(cString: strerror(errno))
       close(socket)
-      throw ServerStartError("the HTTP server did not start (\(reason))", remedy: "check the limits of this process")
+      throw ServerStartError(
+        "the HTTP server did not start (\(reason))",
+        remedy: identity == nil
+          ? "check the limits of this process" : "check certificate and key, and the limits of this process")
     }
+    let interval = min(1, limits.requestSeconds / 4)
+    watch.schedule(deadline: .now() + interval, repeating: interval)
+    watch.setEventHandler { [peers, limits] in peers.cutOverdue(limits) }
+    watch.activate()
   }
 
   /// Takes no more connections, lets running requests finish and ends.
   func stop() {
     guard let daemon else { return }
+    watch.cancel()
     counters.withLock { $0.isStopping = true }
     let socket = MHD_quiesce_daemon(daemon)
     if socket >= 0 { close(socket) }
@@ -83,13 +131,16 @@ final class HTTPListener: @unchecked Sendable {
 
   // MARK: Exchanges
 
-  fileprivate func begin(_ connection: OpaquePointer) -> HTTPExchange {
-    let exchange = HTTPExchange(connection, gate)
-    counters.withLock { $0.running[ObjectIdentifier(exchange)] = exchange }
-    return exchange
+  /// An exchange from its request line on. It counts as running once its headers are there.
+  fileprivate func begin(_ connection: OpaquePointer, _ target: String) -> HTTPExchange? {
+    guard let context = cairn_mhd_context(connection) else { return nil }
+    let peer = Unmanaged<HTTPConnection>.fromOpaque(context).takeUnretainedValue()
+    peer.beginRequest()
+    return HTTPExchange(connection, peer, target: target, gate)
   }
 
   fileprivate func end(_ exchange: HTTPExchange) {
+    exchange.peer.endRequest()
     let unread = exchange.bodyCount
     counters.withLock {
       $0.running[ObjectIdentifier(exchange)] = nil
@@ -123,6 +174,7 @@ final class HTTPListener: @unchecked Sendable {
   fileprivate func open(
     _ exchange: HTTPExchange, _ connection: OpaquePointer, _ method: String, _ path: String, _ version: String
   ) -> CloudError? {
+    counters.withLock { $0.running[ObjectIdentifier(exchange)] = exchange }
     var limit = limits.bodyBytes
     // Only uploads stream; everything else is spared a second look at its headers.
     guard path.hasPrefix(CloudServer.uploadPath) else { return problem(connection, version, limit) }
@@ -157,11 +209,14 @@ final class HTTPListener: @unchecked Sendable {
   }
 
   fileprivate func handOver(_ exchange: HTTPExchange, _ connection: OpaquePointer, _ method: String, _ path: String) {
+    exchange.peer.endReceiving()
     let body = exchange.takeBody()
     counters.withLock { $0.collectedBytes -= body.count }
     var request = head(connection, method, path)
     request.body = body
     request.sink = exchange.sink
+    request.target = exchange.target
+    request.address = exchange.peer.address
     handler.handle(request) { exchange.finish($0) }
   }
 
@@ -210,17 +265,18 @@ private func accessHandler(
 ) -> MHD_Result {
   guard let argument, let connection, let url, let method, let version, let uploadSize, let slot else { return .NO }
   let listener = Unmanaged<HTTPListener>.fromOpaque(argument).takeUnretainedValue()
-  guard let context = slot.pointee else {
-    let exchange = listener.begin(connection)
-    slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
+  // Without exchange there is no memory of the request line: the connection goes.
+  guard let context = slot.pointee else { return .NO }
+  let exchange = Unmanaged<HTTPExchange>.fromOpaque(context).takeUnretainedValue()
+  if exchange.beginOpening() {
     let problem = listener.open(
       exchange, connection, String(cString: method), String(cString: url), String(cString: version))
     guard let problem else { return .YES }
     return send(listener.handler.refusal(problem), connection)
   }
-  let exchange = Unmanaged<HTTPExchange>.fromOpaque(context).takeUnretainedValue()
   if uploadSize.pointee > 0 {
     let bytes = UnsafeRawBufferPointer(start: upload, count: uploadSize.pointee)
+    exchange.peer.receive(bytes.count)
     if let problem = listener.collect(bytes, exchange) { exchange.finish { listener.handler.refusal(problem) } }
     uploadSize.pointee = 0
     return .YES
@@ -230,6 +286,34 @@ private func accessHandler(
   }
   guard let response = exchange.responseOrSuspend() else { return .YES }
   return send(response, connection)
+}
+
+/// The first that is heard of a request: what it returns comes back as its slot.
+private func requestLine(
+  _ argument: UnsafeMutableRawPointer?, _ uri: UnsafePointer<CChar>?, _ connection: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+  guard let argument, let uri, let connection else { return nil }
+  let listener = Unmanaged<HTTPListener>.fromOpaque(argument).takeUnretainedValue()
+  return listener.begin(connection, String(cString: uri)).map { Unmanaged.passRetained($0).toOpaque() }
+}
+
+private func connectionChanged(
+  _ argument: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+  _ context: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ change: MHD_ConnectionNotificationCode
+) {
+  guard let argument, let connection, let context else { return }
+  let listener = Unmanaged<HTTPListener>.fromOpaque(argument).takeUnretainedValue()
+  if cairn_mhd_is_start(change) != 0 {
+    let peer = HTTPConnection(
+      descriptor: cairn_mhd_descriptor(connection), address: cairn_mhd_address(connection))
+    context.pointee = Unmanaged.passRetained(peer).toOpaque()
+    listener.peers.add(peer)
+  } else if let opaque = context.pointee {
+    let peer = Unmanaged<HTTPConnection>.fromOpaque(opaque)
+    listener.peers.remove(peer.takeUnretainedValue())
+    peer.release()
+    context.pointee = nil
+  }
 }
 
 private func requestCompleted(
@@ -242,6 +326,24 @@ private func requestCompleted(
   listener.end(exchange.takeUnretainedValue())
   exchange.release()
   slot.pointee = nil
+}
+
+/// The open connections of a listener.
+final class HTTPPeers: Sendable {
+  private let open = Mutex<[ObjectIdentifier: HTTPConnection]>([:])
+
+  var count: Int { open.withLock { $0.count } }
+
+  func add(_ peer: HTTPConnection) { open.withLock { $0[ObjectIdentifier(peer)] = peer } }
+
+  /// Called before the descriptor is closed.
+  func remove(_ peer: HTTPConnection) { open.withLock { $0[ObjectIdentifier(peer)] = nil } }
+
+  func cutOverdue(_ limits: HTTPLimits) {
+    let now = MonotonicClock.now
+    // Under the lock: no descriptor of an open connection is closed, and given to another, meanwhile.
+    open.withLock { open in for peer in open.values where peer.isOverdue(limits, now: now) { peer.cut() } }
+  }
 }
 
 private final class IgnoringSink: BodySink {

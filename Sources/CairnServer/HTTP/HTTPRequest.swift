@@ -10,18 +10,23 @@ public struct HTTPRequest: Sendable {
   /// Header names in lower case.
   public var headers: [String: String]
   public var body: [UInt8]
+  /// Path and query as they were sent; signatures are made over them.
+  public var target: String
+  /// Of the peer, as a number; empty where the request came by no connection.
+  var address = ""
   /// Where the body went instead, for a request whose bodies are not collected.
   var sink: (any BodySink)?
 
   public init(
     method: String, path: String, query: [(name: String, value: String)] = [], headers: [String: String] = [:],
-    body: [UInt8] = []
+    body: [UInt8] = [], target: String? = nil
   ) {
     self.method = method
     self.path = path
     self.query = query
     self.headers = headers
     self.body = body
+    self.target = target ?? path
   }
 
   /// The first argument of that name.

@@ -48,6 +48,14 @@ public struct UserAdministration: Sendable {
   /// All users, by name.
   public func list() throws(CloudError) -> [Caller] { try directory.list() }
 
+  /// All users by name, and what their records take.
+  public func usages() throws(CloudError) -> [(user: Caller, usage: StoredUsage)] { try directory.usages() }
+
+  /// Limits what a user's records take, in bytes; nil ends the limit.
+  public func setQuota(_ bytes: Int64?, for name: String) throws(CloudError) {
+    try directory.setQuota(bytes, for: name)
+  }
+
   /// Removes a user with tokens and data.
   public func remove(_ name: String) throws(CloudError) { try directory.remove(name) }
 

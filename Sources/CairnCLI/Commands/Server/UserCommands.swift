@@ -80,14 +80,58 @@
       example: "cairn user list --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
-      let users = try UserCommand.administer(arguments) { (users) throws(CloudError) in try users.list() }
+      let users = try UserCommand.administer(arguments) { (users) throws(CloudError) in try users.usages() }
       context.output.report([
         "users": .array(
-          users.map { ["user": .string($0.name), "userRecordName": .string($0.recordName)] })
+          users.map { user, usage in
+            [
+              "user": .string(user.name), "userRecordName": .string(user.recordName), "bytes": .integer(usage.bytes),
+              "quota": usage.quota.map { .integer($0) } ?? .null,
+            ]
+          })
       ]) {
-        users.map(\.name).joined(separator: "\n")
+        users.map(\.user.name).joined(separator: "\n")
       }
       return .done
+    }
+  }
+
+  /// `cairn user quota`
+  enum UserQuotaCommand: Command {
+    static let declaration = CommandDeclaration(
+      words: ["user", "quota"], summary: "Limits what a user's records may take on a server",
+      discussion: """
+        A save that would take the user beyond the limit is refused with QUOTA_EXCEEDED; deletes always work. A record \
+        counts its fields, its assets and 100 bytes. cairn user list --json shows what users have.
+        """,
+      positionals: [UserCommand.name, .required("BYTES", "the limit in bytes, also as 500M or 2G; none ends it")],
+      options: [UserCommand.data], example: "cairn user quota anna 2G --data /var/lib/cairn")
+
+    static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+      let name = try arguments.required("NAME")
+      let text = try arguments.required("BYTES")
+      let quota = text == "none" ? nil : try bytes(text)
+      try UserCommand.administer(arguments) { (users) throws(CloudError) in try users.setQuota(quota, for: name) }
+      context.output.report(["user": .string(name), "quota": quota.map { .integer($0) } ?? .null]) {
+        quota.map { "user \(name) may have \($0) bytes" } ?? "user \(name) has no limit"
+      }
+      return .done
+    }
+
+    private static func bytes(_ text: String) throws -> Int64 {
+      let units: [Character: Int64] = ["K": 1_000, "M": 1_000_000, "G": 1_000_000_000, "T": 1_000_000_000_000]
+      var digits = Substring(text)
+      var factor: Int64 = 1
+      if let last = text.last, let unit = units[Character(last.uppercased())] {
+        factor = unit
+        digits = digits.dropLast()
+      }
+      guard let number = Int64(digits), number >= 0 else {
+        throw CommandError.usage("'\(text)' is no number of bytes", remedy: "give BYTES, 500M, 2G or none")
+      }
+      let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+      guard !overflow else { throw CommandError.usage("'\(text)' is too large", remedy: "give none for no limit") }
+      return product
     }
   }
 
