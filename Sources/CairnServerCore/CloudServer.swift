@@ -82,7 +82,7 @@ public final class CloudServer: Sendable {
   // MARK: Store access
 
   /// Fails when the store can't be read.
-  public func checkStore() throws(CloudError) { _ = try read { try $0.currentPosition() } }
+  public func checkStore() throws(CloudError) { _ = try read { try $0.user(key: 0) } }
 
   func read<Result>(_ body: (any StorageReader) throws -> Result) throws(CloudError) -> Result {
     do { return try storage.read(body) } catch { throw CloudServer.cloudError(error) }
