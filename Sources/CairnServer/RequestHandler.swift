@@ -11,6 +11,8 @@ final class RequestHandler: HTTPHandler {
   let randomness: any ServerRandomness
   private let features: String
   private let bodyBytes: Int
+  /// Whether clients speak TLS with this process itself.
+  private let isSecure: Bool
   let replays = ReplayGuard()
   /// Is told of every answer.
   let observer: any RequestObserver
@@ -19,12 +21,13 @@ final class RequestHandler: HTTPHandler {
 
   init(
     server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int,
-    observer: any RequestObserver = NoObserver(),
+    isSecure: Bool = false, observer: any RequestObserver = NoObserver(),
     log: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.server = server
     self.randomness = randomness
     self.bodyBytes = bodyBytes
+    self.isSecure = isSecure
     self.observer = observer
     self.log = log
     features = Features.announcement(server.settings)
@@ -162,7 +165,7 @@ final class RequestHandler: HTTPHandler {
   /// lies about it gets addresses that do not work for itself.
   func base(_ request: HTTPRequest) -> String {
     if let url = server.settings.publicURL { return url.hasSuffix("/") ? String(url.dropLast()) : url }
-    let scheme = request.header("x-forwarded-proto") == "https" ? "https" : "http"
+    let scheme = isSecure || request.header("x-forwarded-proto") == "https" ? "https" : "http"
     return "\(scheme)://\(request.header("host") ?? "localhost")"
   }
 

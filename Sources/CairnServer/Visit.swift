@@ -5,6 +5,8 @@ struct Visit: Sendable {
   let uuid: String
   let method: String
   let bodyBytes: Int
+  /// Of the peer.
+  let address: String
   let takesGzip: Bool
   /// An endpoint's name, or a word for what else is served; never a path as it was sent, which may hold a secret.
   var operation = "unknown"
@@ -23,6 +25,7 @@ struct Visit: Sendable {
     self.started = started
     method = request.method
     bodyBytes = request.body.count
+    address = request.address
     takesGzip = request.header("accept-encoding")?.contains("gzip") ?? false
   }
 }

@@ -81,6 +81,9 @@ public final class CloudServer: Sendable {
 
   // MARK: Store access
 
+  /// Writes that wait or are under way.
+  public var queuedWrites: Int { storage.queuedWrites }
+
   /// Fails when the store can't be read.
   public func checkStore() throws(CloudError) { _ = try read { try $0.user(key: 0) } }
 

@@ -15,15 +15,19 @@ final class ProcessWorld {
   private(set) var url = ""
   private(set) var server: RunningProcess
   private var listen = "127.0.0.1:0"
+  private let serveWords: [String]
 
-  /// - Parameter data: the server's folder, where it is not to lie in the world's own.
-  init(data: String? = nil) throws {
+  /// - Parameters:
+  ///   - data: the server's folder, where it is not to lie in the world's own.
+  ///   - serve: more words for `cairn serve`.
+  init(data: String? = nil, serve: [String] = []) throws {
     folder = try TemporaryFolder()
     self.data = data ?? folder.file("server")
-    server = try RunningProcess(Programs.cairn(), ["serve", "--data", self.data, "--listen", listen])
+    serveWords = serve
+    server = try RunningProcess(Programs.cairn(), ["serve", "--data", self.data, "--listen", listen] + serve)
     token = ""
     url = try server.waitForLine("listening on ")
-    listen = String(url.dropFirst("http://".count))
+    listen = url.components(separatedBy: "://").last ?? ""
     token = try addUser("ada")
   }
 
@@ -47,7 +51,7 @@ final class ProcessWorld {
 
   /// Starts it again under the same address.
   func startServer() throws {
-    server = try RunningProcess(Programs.cairn(), ["serve", "--data", data, "--listen", listen])
+    server = try RunningProcess(Programs.cairn(), ["serve", "--data", data, "--listen", listen] + serveWords)
     _ = try server.waitForLine("listening on ")
   }
 

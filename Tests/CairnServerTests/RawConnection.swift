@@ -43,6 +43,14 @@ final class RawConnection {
     }
   }
 
+  /// Whether the server has ended the connection, or does so within so many ms. What it sends stays to be read.
+  func hasEnded(within milliseconds: Int32) -> Bool {
+    var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&waited, 1, milliseconds) > 0 else { return false }
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK)) <= 0
+  }
+
   /// The next answer: status, headers with names in lower case, body.
   func answer() throws -> (status: Int, headers: [String: String], body: [UInt8]) {
     let end = try read { self.headerEnd() }

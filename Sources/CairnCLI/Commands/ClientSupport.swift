@@ -3,6 +3,7 @@ import CairnClient
 import CairnEngine
 import CairnRecords
 import CairnTables
+import Foundation
 
 /// What the commands on a database file share.
 enum ClientSupport {
@@ -38,7 +39,23 @@ enum ClientSupport {
     var options = ServiceOptions(
       server: server, container: place.container, environment: environment, token: token)
     options.clientID = clientID
+    options.caFile = try authorities(ProcessInfo.processInfo.environment)
     return WebServicesDatabase(options)
+  }
+
+  /// The file of authorities to trust in place of the system's, for servers with a certificate of one's own: the first of
+  /// these variables that is set, two of which other programs know too.
+  static func authorities(_ environment: [String: String]) throws -> String? {
+    for name in ["CAIRN_CA_FILE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
+      guard let path = environment[name], !path.isEmpty else { continue }
+      guard FileManager.default.isReadableFile(atPath: path) else {
+        throw CommandError(
+          .failed, "\(path), which \(name) names, can't be read",
+          remedy: "give a PEM file with certificates, or unset it")
+      }
+      return path
+    }
+    return nil
   }
 
   /// Opens a prepared file without taking its lock.

@@ -61,9 +61,14 @@ public final class FileAssetStore: AssetStore {
 
   // MARK: Names
 
+  /// The path of an asset below the folder.
+  static func name(_ digest: [UInt8]) -> String {
+    let name = hex(digest)
+    return "\(name.prefix(2))/\(name)"
+  }
+
   private func path(_ digest: [UInt8]) -> String {
-    let name = FileAssetStore.hex(digest)
-    return "\(folder)/\(name.prefix(2))/\(name)"
+    "\(folder)/\(FileAssetStore.name(digest))"
   }
 
   fileprivate func publish(_ incoming: String, _ digest: [UInt8]) throws {

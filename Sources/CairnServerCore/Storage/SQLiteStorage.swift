@@ -52,6 +52,13 @@ public final class SQLiteStorage: Storage {
     }
   }
 
+  public var queuedWrites: Int {
+    switch backing {
+    case .memory: 0
+    case .file(let queue, _): queue.count
+    }
+  }
+
   public func close() {
     switch backing {
     case .memory: break

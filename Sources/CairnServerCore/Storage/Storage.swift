@@ -29,6 +29,9 @@ public protocol Storage: AnyObject, Sendable {
     in database: Int64?, _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
     failed: @escaping @Sendable (any Error) -> Void)
 
+  /// Writes that wait or are under way, of this process.
+  var queuedWrites: Int { get }
+
   /// Finishes queued writes and closes. Later calls fail.
   func close()
 }
@@ -36,6 +39,7 @@ public protocol Storage: AnyObject, Sendable {
 extension Storage {
   public var isShared: Bool { false }
   public var exchange: (any NewsExchange)? { nil }
+  public var queuedWrites: Int { 0 }
 
   /// Queues a write that is about the store.
   public func submit(

@@ -3,9 +3,10 @@ import Foundation
 /// The thread that owns the writing connection. Jobs that wait when a commit ends share the next one: many small
 /// requests cost one fsync.
 final class WriteQueue: @unchecked Sendable {
-  // `jobs`, `isClosing` and `hasEnded` are guarded by `condition`; `session` is used by the thread alone.
+  // `jobs`, `batchCount`, `isClosing` and `hasEnded` are guarded by `condition`; `session` is used by the thread alone.
   private let condition = NSCondition()
   private var jobs: [WriteJob] = []
+  private var batchCount = 0
   private var isClosing = false
   private var hasEnded = false
   private var session: SQLiteSession?
@@ -19,6 +20,13 @@ final class WriteQueue: @unchecked Sendable {
     thread.name = "cairn.writer"
     thread.stackSize = 4 << 20
     thread.start()
+  }
+
+  /// Jobs that wait or are under way.
+  var count: Int {
+    condition.lock()
+    defer { condition.unlock() }
+    return jobs.count + batchCount
   }
 
   func submit(_ job: WriteJob) {
@@ -53,12 +61,14 @@ final class WriteQueue: @unchecked Sendable {
   private func next() -> [WriteJob]? {
     condition.lock()
     defer { condition.unlock() }
+    batchCount = 0
     while jobs.isEmpty {
       if isClosing { return nil }
       condition.wait()
     }
     let batch = Array(jobs.prefix(Self.mostJobs))
     jobs.removeFirst(batch.count)
+    batchCount = batch.count
     return batch
   }
 }

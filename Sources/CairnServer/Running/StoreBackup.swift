@@ -1,0 +1,171 @@
+import CairnServerCore
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Copies of a data folder. A copy is a data folder itself: `cairn.db` and `assets`.
+public enum StoreBackup {
+  public struct Summary: Hashable, Sendable {
+    /// Of the database.
+    public var bytes: Int64
+    public var assets: Int
+    /// Assets that were not there from an earlier copy.
+    public var copiedAssets: Int
+  }
+
+  /// Copies the data of a server, which may run meanwhile, into a folder. A copy that is there already becomes the new one,
+  /// and keeps the assets that it has; until then it stays whole.
+  ///
+  /// The database is one snapshot. An asset of it may be removed by the server before it has been copied: then a newer
+  /// snapshot is taken, which does not want it.
+  public static func make(data: String, to folder: String) throws(ServerStartError) -> Summary {
+    let source = data + "/cairn.db"
+    guard FileManager.default.fileExists(atPath: source) else {
+      throw ServerStartError("\(data) holds no data of a server", remedy: "give the folder of cairn serve with --data")
+    }
+    let target = try DataDirectory(folder)
+    guard target.path != data else {
+      throw ServerStartError("a copy can't be made in the folder itself", remedy: "give another folder with --to")
+    }
+    let incoming = folder + "/cairn.db.incoming"
+    for _ in 0..<5 {
+      try copyDatabase(source, to: incoming, "the data in \(source) can't be copied")
+      let wanted = try attempt("the copy can't be read") { try SQLiteStorage.assets(in: incoming) }
+      guard let copied = try copyAssets(wanted, from: data, to: folder) else { continue }
+      try attempt("the copy can't be put in place") {
+        try publish(incoming, target.databasePath)
+        try removeOthers(than: wanted, in: folder)
+      }
+      return Summary(bytes: size(target.databasePath), assets: wanted.count, copiedAssets: copied)
+    }
+    throw ServerStartError("assets went while they were copied", remedy: "run the command again")
+  }
+
+  /// Puts a copy in place of the data of a server that does not run.
+  ///
+  /// - Parameter replacing: whether data that is there gives way. Its database stays beside, as `cairn.db.replaced`.
+  public static func restore(
+    from folder: String, data: String, replacing: Bool
+  ) throws(ServerStartError) -> Summary {
+    let source = folder + "/cairn.db"
+    guard FileManager.default.fileExists(atPath: source) else {
+      throw ServerStartError("\(folder) holds no copy", remedy: "give a folder of cairn server backup with --from")
+    }
+    let target = try DataDirectory(data)
+    let lock = try target.lock()
+    defer { close(lock) }
+    let isThere = FileManager.default.fileExists(atPath: target.databasePath)
+    guard replacing || !isThere else {
+      throw ServerStartError("\(data) holds data already", remedy: "give an empty folder, or --replace")
+    }
+    let incoming = data + "/cairn.db.incoming"
+    try copyDatabase(source, to: incoming, "the copy can't be read")
+    if let damage = try attempt("the copy can't be checked", { try SQLiteStorage.damage(in: incoming) }) {
+      throw ServerStartError("the copy is damaged (\(damage))", remedy: "restore another one")
+    }
+    let wanted = try attempt("the copy can't be read") { try SQLiteStorage.assets(in: incoming) }
+    guard let copied = try copyAssets(wanted, from: folder, to: data) else {
+      throw ServerStartError("the copy lacks assets", remedy: "restore another one")
+    }
+    try attempt("the data can't be replaced") {
+      if isThere { try setAside(target.databasePath) }
+      try publish(incoming, target.databasePath)
+    }
+    return Summary(bytes: size(target.databasePath), assets: wanted.count, copiedAssets: copied)
+  }
+
+  // MARK: Files
+
+  private static func copyDatabase(
+    _ source: String, to target: String, _ sentence: String
+  ) throws(ServerStartError) {
+    unlink(target)
+    try attempt(sentence) {
+      // SQLite would give the file the rights that the umask leaves.
+      let descriptor = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+      guard descriptor >= 0 else { throw failure(target) }
+      close(descriptor)
+      try SQLiteStorage.copy(source, to: target)
+    }
+  }
+
+  /// Moves a database away with its log, which would else be taken for the log of the next one.
+  private static func setAside(_ path: String) throws {
+    for ending in ["", "-wal", "-shm"] {
+      unlink(path + ".replaced" + ending)
+      guard rename(path + ending, path + ".replaced" + ending) == 0 || errno == ENOENT else { throw failure(path) }
+    }
+  }
+
+  private static func publish(_ incoming: String, _ path: String) throws {
+    for ending in ["-wal", "-shm", "-journal"] { unlink(incoming + ending) }
+    try makeDurable(incoming)
+    guard rename(incoming, path) == 0 else { throw failure(path) }
+    // Assets and folders: one call for all of them.
+    sync()
+  }
+
+  /// Nil when one is missing.
+  private static func copyAssets(
+    _ wanted: [AssetSummary], from source: String, to target: String
+  ) throws(ServerStartError) -> Int? {
+    var copied = 0
+    for asset in wanted {
+      let name = FileAssetStore.name(asset.digest)
+      let place = target + "/assets/" + name
+      if FileManager.default.fileExists(atPath: place), size(place) == asset.size { continue }
+      let from = source + "/assets/" + name
+      guard FileManager.default.fileExists(atPath: from) else { return nil }
+      let isThere: Bool = try attempt("an asset can't be copied") {
+        try FileManager.default.createDirectory(
+          atPath: (place as NSString).deletingLastPathComponent, withIntermediateDirectories: true,
+          attributes: [.posixPermissions: 0o700])
+        unlink(place + ".incoming")
+        do { try FileManager.default.copyItem(atPath: from, toPath: place + ".incoming") } catch {
+          if !FileManager.default.fileExists(atPath: from) { return false }
+          throw error
+        }
+        guard rename(place + ".incoming", place) == 0 else { throw failure(place) }
+        return true
+      }
+      guard isThere else { return nil }
+      copied += 1
+    }
+    return copied
+  }
+
+  /// Removes assets that an earlier copy wanted.
+  private static func removeOthers(than wanted: [AssetSummary], in folder: String) throws {
+    let names = Set(wanted.map { FileAssetStore.name($0.digest) })
+    guard let found = FileManager.default.enumerator(atPath: folder + "/assets") else { return }
+    for case let name as String in found where name.count > 64 && !names.contains(name) {
+      unlink(folder + "/assets/" + name)
+    }
+  }
+
+  private static func makeDurable(_ path: String) throws {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure(path) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw failure(path) }
+  }
+
+  private static func size(_ path: String) -> Int64 { Int64(ProcessUsage.size(of: path)) }
+
+  private static func failure(_ path: String) -> any Error {
+    StorageFailure("\(path): \(String(cString: strerror(errno)))")
+  }
+
+  @discardableResult
+  private static func attempt<Result>(
+    _ sentence: String, _ body: () throws -> Result
+  ) throws(ServerStartError) -> Result {
+    do { return try body() } catch let error as ServerStartError { throw error } catch {
+      throw ServerStartError("\(sentence) (\(error))", remedy: "check the disk and the folders' permissions")
+    }
+  }
+}

@@ -1,0 +1,225 @@
+import CairnRecords
+import CairnServerCore
+import CairnTesting
+import CairnWire
+import Foundation
+import Testing
+
+@testable import CairnServer
+
+/// What operators see and set: metrics, the request log, limits, the end.
+@Suite struct OperationTests {
+  /// A server with one user on a loopback socket.
+  private final class Served {
+    let server: RunningServer
+    let port: UInt16
+    let lines = Lines()
+
+    init(_ change: (inout HTTPSettings) -> Void = { _ in }) throws {
+      let storage = try SQLiteStorage.inMemory()
+      let users = UserDirectory(storage: storage)
+      _ = try users.add("anna")
+      try users.addToken(hash: WebAuthToken.hash("SECRETTOKEN"), for: "anna")
+      var http = HTTPSettings()
+      http.writeLog = { [lines] in lines.add($0) }
+      change(&http)
+      server = try RunningServer.start(storage: storage, listen: ListenAddress(port: 0), http: http)
+      port = try #require(UInt16(server.url.split(separator: ":").last ?? ""))
+    }
+
+    func post(_ operation: String, _ body: String, query: String = "ckWebAuthToken=SECRETTOKEN") throws -> RawConnection
+    {
+      let connection = try RawConnection(port: port)
+      try connection.send(
+        "POST /database/1/iCloud.test/production/private/\(operation)?\(query) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+      )
+      return connection
+    }
+  }
+
+  private final class Lines: @unchecked Sendable {
+    // `bytes` is guarded by `lock`.
+    private let lock = NSLock()
+    private var bytes: [UInt8] = []
+    func add(_ more: [UInt8]) { lock.withLock { bytes += more } }
+    var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
+  }
+
+  private static let save =
+    #"{"operations":[{"operationType":"forceReplace","record":{"recordName":"SECRETNAME","recordType":"SECRETTYPE","fields":{"SECRETFIELD":{"value":"SECRETVALUE"}}}}]}"#
+
+  @Test("the request log has a line per answer, and nothing secret of any request")
+  func requestLog() throws {
+    let served = try Served { $0.logsRequests = true }
+    #expect(try served.post("records/modify", Self.save).answer().status == 200)
+    #expect(
+      try served.post("records/modify", "{SECRETBODY", query: "ckWebAuthToken=SECRETTOKEN&x=SECRETQUERY").answer()
+        .status == 400)
+    #expect(try served.post("records/SECRETPATH", "").answer().status == 404)
+    #expect(
+      try served.post("zones/list", "", query: "ckWebAuthToken=SECRETWRONG&ckAPIToken=SECRETAPP").answer().status == 401
+    )
+    for path in [
+      "/asset/SECRETTICKET", "/courier/SECRETCOURIER", "/asset-upload/SECRETUPLOAD", "/SECRETPATH?SECRETQUERY",
+    ] {
+      let connection = try RawConnection(port: served.port)
+      try connection.send(
+        "GET \(path) HTTP/1.1\r\nHost: SECRETHOST\r\nX-Y: SECRETHEADER\r\nUser-Agent: SECRETAGENT\r\n\r\n")
+      #expect((400..<500).contains(try connection.answer().status))
+    }
+    let refused = try RawConnection(port: served.port)
+    try refused.send("SECRETMETHOD /health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+    _ = try? refused.answer()
+    served.server.stop()
+    let text = served.lines.text
+    #expect(!text.contains("SECRET"), "\(text)")
+    let lines = try text.split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) }
+    #expect(lines.count == 9)
+    let first = try #require(lines.first)
+    #expect(
+      first["operation"]?.string == "records/modify" && first["status"] == .integer(200)
+        && first["remote"]?.string == "127.0.0.1")
+    #expect(first["user"]?.string?.hasPrefix("_") == true && first["container"]?.string == "iCloud.test")
+    #expect(lines[1]["code"]?.string == "BAD_REQUEST" && lines[3]["code"]?.string == "AUTHENTICATION_FAILED")
+    #expect(Set(lines.compactMap { $0["uuid"]?.string }).count == 9)
+  }
+
+  @Test("metrics count answers by operation and code, on an address of their own")
+  func metrics() throws {
+    let served = try Served { $0.metrics = ListenAddress(port: 0) }
+    for _ in 0..<3 { #expect(try served.post("records/modify", Self.save).answer().status == 200) }
+    #expect(try served.post("records/modify", "{").answer().status == 400)
+    let url = try #require(served.server.metricsURL)
+    let port = try #require(UInt16(url.split(separator: ":").last?.prefix { $0 != "/" } ?? ""))
+    func get(_ path: String, port: UInt16) throws -> (Int, String) {
+      let connection = try RawConnection(port: port)
+      try connection.send("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
+      let answer = try connection.answer()
+      return (answer.status, String(decoding: answer.body, as: UTF8.self))
+    }
+    let (status, text) = try get("/metrics", port: port)
+    #expect(status == 200)
+    #expect(text.contains(#"cairn_requests_total{operation="records/modify",status="200",code=""} 3"#))
+    #expect(text.contains(#"cairn_requests_total{operation="records/modify",status="400",code="BAD_REQUEST"} 1"#))
+    #expect(text.contains(#"cairn_request_duration_seconds_bucket{operation="records/modify",le="+Inf"} 4"#))
+    #expect(text.contains(#"cairn_request_duration_seconds_count{operation="records/modify"} 4"#))
+    for name in [
+      "cairn_waiting_polls 0", "cairn_queued_writes 0", "cairn_connections ", "process_resident_memory_bytes ",
+    ] {
+      #expect(text.contains("\n\(name)"), "\(name)")
+    }
+    // Every line is a comment or a name with a number, as Prometheus reads it.
+    for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+      #expect(Double(line.split(separator: " ").last ?? "") != nil, "\(line)")
+    }
+    #expect(try get("/health", port: port) == (200, #"{"status":"ok"}"#))
+    #expect(try get("/health", port: served.port).0 == 200)
+    // Not where clients come in, and nothing else where metrics are.
+    #expect(try get("/metrics", port: served.port).0 == 404)
+    #expect(
+      try get("/database/1/iCloud.test/production/private/zones/list?ckWebAuthToken=SECRETTOKEN", port: port).0 == 404)
+    served.server.stop()
+  }
+
+  @Test("histograms sum up, and every duration has its place")
+  func histogram() {
+    let metrics = ServerMetrics()
+    for seconds in [0.0005, 0.001, 0.2, 100] { metrics.count("x", status: 200, code: nil, seconds: seconds) }
+    let text = metrics.text([])
+    for (bound, count) in [("0.001", 2), ("0.1", 2), ("0.25", 3), ("60.0", 3), ("+Inf", 4)] {
+      #expect(
+        text.contains(#"cairn_request_duration_seconds_bucket{operation="x",le="\#(bound)"} \#(count)"#), "\(bound)")
+    }
+  }
+
+  @Test("requests that trickle in are cut off, whatever part comes slowly; others go on", .timeLimit(.minutes(1)))
+  func slowRequests() throws {
+    let served = try Served { $0.requestSeconds = 0.6 }
+    let path = "/database/1/iCloud.test/production/private/zones/list?ckWebAuthToken=SECRETTOKEN"
+    func drip(_ start: String, _ piece: String) throws -> TimeInterval {
+      let connection = try RawConnection(port: served.port)
+      try connection.send(start)
+      let begin = Date()
+      // The limit ends a test that would go on for ever.
+      while Date().timeIntervalSince(begin) < 15 {
+        do { try connection.send(piece) } catch { break }
+        if connection.hasEnded(within: 100) { break }
+      }
+      return Date().timeIntervalSince(begin)
+    }
+    let header = try drip("POST \(path) HTTP/1.1\r\nHost: x\r\n", "X-A: b\r\n")
+    #expect(header < 5, "\(header) s")
+    let body = try drip("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", " ")
+    #expect(body < 5, "\(body) s")
+    let chunked = try drip("POST \(path) HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n")
+    #expect(chunked < 5, "\(chunked) s")
+    #expect(try served.post("zones/list", "{}").answer().status == 200)
+    served.server.stop()
+  }
+
+  @Test("a connection that is answered late is not cut off: a poll may wait", .timeLimit(.minutes(1)))
+  func patience() throws {
+    let served = try Served { $0.requestSeconds = 0.3 }
+    let made = try served.post("tokens/create", "{}").answer().body
+    let url = try #require(try JSONValue(parsing: made)["webcourierURL"]?.string)
+    let token = try #require(url.split(separator: "/").last)
+    let poll = try RawConnection(port: served.port)
+    try poll.send("GET /courier/\(token) HTTP/1.1\r\nHost: x\r\n\r\n")
+    let subscription =
+      #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"all","subscriptionType":"database"}}]}"#
+    #expect(try served.post("subscriptions/modify", subscription).answer().status == 200)
+    #expect(!poll.hasEnded(within: 1_500))
+    #expect(try served.post("records/modify", Self.save).answer().status == 200)
+    #expect(try poll.answer().status == 200)
+    served.server.stop()
+  }
+
+  @Test("an address has no more connections than it may", .timeLimit(.minutes(1)))
+  func connectionsPerAddress() throws {
+    let served = try Served { $0.connectionsPerAddress = 3 }
+    var open: [RawConnection] = []
+    for _ in 0..<3 {
+      let connection = try served.post("zones/list", "{}")
+      #expect(try connection.answer().status == 200)
+      open.append(connection)
+    }
+    #expect(throws: RawConnection.Failure.self) { try served.post("zones/list", "{}").answer() }
+    open.removeAll()
+    // The places are free again once the server has noticed.
+    let end = Date(timeIntervalSinceNow: 10)
+    var status: Int?
+    while status != 200, Date() < end { status = try? served.post("zones/list", "{}").answer().status }
+    #expect(status == 200)
+    served.server.stop()
+  }
+
+  @Test("a stop answers the request that is under way, and polls that wait", .timeLimit(.minutes(1)))
+  func gracefulStop() throws {
+    let served = try Served()
+    let made = try served.post("tokens/create", "{}").answer().body
+    let token = try #require(try JSONValue(parsing: made)["webcourierURL"]?.string?.split(separator: "/").last)
+    let poll = try RawConnection(port: served.port)
+    try poll.send("GET /courier/\(token) HTTP/1.1\r\nHost: x\r\n\r\n")
+    // Half of a request is there when the stop begins; the other half comes while it waits.
+    let half = try RawConnection(port: served.port)
+    let body = Self.save
+    try half.send(
+      "POST /database/1/iCloud.test/production/private/records/modify?ckWebAuthToken=SECRETTOKEN HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body.prefix(20))"
+    )
+    let end = Date(timeIntervalSinceNow: 10)
+    while served.server.core.notifications.waiting == 0, Date() < end { _ = poll.hasEnded(within: 5) }
+    #expect(!half.hasEnded(within: 200))
+    let stopped = DispatchSemaphore(value: 0)
+    Thread.detachNewThread { [server = served.server] in
+      server.stop()
+      stopped.signal()
+    }
+    let news = try poll.answer()
+    #expect(news.status == 503 && String(decoding: news.body, as: UTF8.self).contains("TRY_AGAIN_LATER"))
+    try half.send(String(body.dropFirst(20)))
+    let answer = try half.answer()
+    #expect(answer.status == 200 && String(decoding: answer.body, as: UTF8.self).contains("recordChangeTag"))
+    #expect(stopped.wait(timeout: .now() + 20) == .success)
+    #expect(throws: RawConnection.Failure.self) { try served.post("zones/list", "{}").answer() }
+  }
+}
