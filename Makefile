@@ -1,6 +1,7 @@
 # make test     builds once (debug) and runs every test
 # make demo     the whole story in a minute, on a temporary server and two devices
 # make bench    measures against the budgets of docs/benchmarks.md, on a release build
+# make load     puts many devices with faults on one server for ten minutes
 # make format   formats all Swift files; make lint only looks
 # make install  installs the command line tool below PREFIX (/usr/local)
 
@@ -11,7 +12,7 @@ RELEASE = .build/release/cairn
 STATIC = $(if $(filter Linux,$(shell uname)),--static-swift-stdlib)
 FOLDERS = Package.swift Sources Tests Benchmarks Examples
 
-.PHONY: test demo bench format lint install release client-only clean packages
+.PHONY: test demo bench load format lint install release client-only clean packages
 
 # The system libraries, only what is missing.
 packages:
@@ -30,6 +31,10 @@ demo: release
 bench: release
 	$(SWIFT) build -c release --product CairnTiming $(STATIC) < /dev/null
 	scripts/bench $(RELEASE)
+
+load: release
+	$(SWIFT) build -c release --product CairnLoad $(STATIC) < /dev/null
+	scripts/load $(RELEASE)
 
 format:
 	$(SWIFT) format --in-place --parallel --recursive $(FOLDERS)

@@ -98,6 +98,14 @@ let package = Package(
       name: "CairnTiming", dependencies: ["Cairn", "CairnRecords", "CairnEngine", "CairnTables", "CairnClient"],
       path: "Benchmarks/CairnTiming", swiftSettings: strict),
 
+    // Many devices on one server, for scripts/load.
+    .executableTarget(
+      name: "CairnLoad",
+      dependencies: [
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnClient", "CairnTesting",
+      ],
+      path: "Benchmarks/CairnLoad", swiftSettings: strict),
+
     tests("HouseTests", []),
     tests("CairnSQLiteTests", ["CairnSQLite"]),
     tests("CairnRecordsTests", ["CairnRecords"]),
