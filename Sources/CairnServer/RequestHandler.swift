@@ -202,6 +202,8 @@ final class RequestHandler: HTTPHandler {
     if !response.hasHeader("Content-Type") {
       response.addHeader("Content-Type", "application/json; charset=UTF-8")
     }
+    // What clients store must not be taken for a page of this server.
+    if !response.hasHeader("X-Content-Type-Options") { response.addHeader("X-Content-Type-Options", "nosniff") }
     response.addHeader("X-Apple-Request-UUID", uuid)
     response.addHeader("X-Cairn-Features", features)
     response.addHeader(
