@@ -41,6 +41,8 @@ let package = Package(
       name: "CMicrohttpd", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
     .systemLibrary(
+      name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    .systemLibrary(
       name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
@@ -66,6 +68,7 @@ let package = Package(
         .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
       ]),
     library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd", "CCrypto"]),
+    library("CairnPostgres", ["CairnRecords", "CairnServerCore", "CPostgres"]),
     library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 
     // L5
@@ -85,6 +88,7 @@ let package = Package(
         "CairnSimulation",
         .target(name: "CairnServer", condition: .when(traits: ["Server"])),
         .target(name: "CairnServerCore", condition: .when(traits: ["Server"])),
+        .target(name: "CairnPostgres", condition: .when(traits: ["Server"])),
       ],
       swiftSettings: strict),
 
@@ -113,12 +117,19 @@ let package = Package(
     tests(
       "CairnEngineTests",
       ["Cairn", "CairnEngine", "CairnRecords", "CairnSQLite", "CairnTables", "CairnTesting", "FuzzSupport"]),
-    tests("CairnServerCoreTests", ["CairnServerCore", "CairnTesting", "FuzzSupport"]),
-    tests("CairnServerTests", ["CairnServer", "CairnClient", "CairnTesting", "FuzzSupport", "ProcessSupport"]),
+    tests(
+      "CairnServerCoreTests",
+      ["CairnServerCore", "CairnPostgres", "CairnTesting", "FuzzSupport", "ProcessSupport", "StoreSupport"]),
+    tests(
+      "CairnServerTests",
+      ["CairnServer", "CairnClient", "CairnPostgres", "CairnTesting", "FuzzSupport", "ProcessSupport", "StoreSupport"]),
     .target(name: "ProcessSupport", path: "Tests/ProcessSupport", swiftSettings: strict),
+    .target(
+      name: "StoreSupport", dependencies: ["CairnServerCore", "CairnPostgres", "CPostgres", "ProcessSupport"],
+      path: "Tests/StoreSupport", swiftSettings: strict),
     .target(name: "FuzzSupport", path: "Tests/FuzzSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "FuzzSupport", "ProcessSupport"]),
-    tests("CairnProcessTests", ["ProcessSupport", "CairnTesting"]),
+    tests("CairnProcessTests", ["ProcessSupport", "StoreSupport", "CairnTesting"]),
     tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
     tests(

@@ -19,7 +19,7 @@ enum CommandList {
       ServeCommand.self, UserAddCommand.self, UserListCommand.self, UserTokenCommand.self, UserQuotaCommand.self,
       UserRemoveCommand.self, ServerTokenAddCommand.self, ServerTokenListCommand.self, ServerTokenRemoveCommand.self,
       ServerKeyAddCommand.self, ServerKeyListCommand.self, ServerKeyRemoveCommand.self,
-      ServerBackupCommand.self, ServerRestoreCommand.self,
+      ServerBackupCommand.self, ServerRestoreCommand.self, ServerCopyCommand.self,
       DemoCommand.self,
     ]
   #else

@@ -15,23 +15,33 @@ public final class InMemoryServer: Sendable {
   public let clock: any ServerClock
   public let randomness: any ServerRandomness
   public let settings: ServerSettings
-  private let storage: SQLiteStorage
+  private let storage: any Storage
   /// The bytes of assets. Copies of the store do not hold them.
   public let assets = MemoryAssetStore()
   private let running: Mutex<CloudServer>
 
-  public init(
+  public convenience init(
     clock: any ServerClock = ManualClock(), randomness: any ServerRandomness = SeededRandomness(seed: 1),
     settings: ServerSettings = ServerSettings()
+  ) throws {
+    try self.init(storage: SQLiteStorage.inMemory(), clock: clock, randomness: randomness, settings: settings)
+  }
+
+  /// The same on another store, which is closed when this object goes.
+  public init(
+    storage: any Storage, clock: any ServerClock = ManualClock(),
+    randomness: any ServerRandomness = SeededRandomness(seed: 1), settings: ServerSettings = ServerSettings()
   ) throws {
     self.clock = clock
     self.randomness = randomness
     self.settings = settings
-    storage = try SQLiteStorage.inMemory()
+    self.storage = storage
     running = Mutex(
       try CloudServer(
         storage: storage, assets: assets, clock: clock, randomness: randomness, settings: settings))
   }
+
+  deinit { storage.close() }
 
   /// The server core that runs now; another one after ``restart()`` and ``restore(_:)``.
   public var core: CloudServer { running.withLock { $0 } }
@@ -63,8 +73,9 @@ public final class InMemoryServer: Sendable {
     fileprivate var tables: [(name: String, rows: [[Value]])]
   }
 
+  /// Empty where the store is not in memory.
   public func backup() throws -> Backup {
-    let tables = try storage.withMemoryConnection { connection in
+    let tables = try (storage as? SQLiteStorage)?.withMemoryConnection { connection in
       try InMemoryServer.tableNames(connection).map { ($0, try connection.rows("SELECT * FROM \"\($0)\"")) }
     }
     return Backup(tables: tables ?? [])
@@ -73,7 +84,7 @@ public final class InMemoryServer: Sendable {
   /// Puts a copy in place of what is stored and starts the server again: what was stored since is undone, and tokens
   /// of the undone history expire (web-services section 8).
   public func restore(_ backup: Backup) throws {
-    _ = try storage.withMemoryConnection { connection in
+    _ = try (storage as? SQLiteStorage)?.withMemoryConnection { connection in
       try connection.transaction {
         for (name, rows) in backup.tables {
           try connection.execute("DELETE FROM \"\(name)\"")

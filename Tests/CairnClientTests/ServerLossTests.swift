@@ -51,7 +51,7 @@ struct ServerLossTests {
     #expect(error?.code == .networkUnavailable, "\(String(describing: error))")
 
     let next = try SQLiteStorage.inMemory()
-    let administration = try UserAdministration(storage: next)
+    let administration = UserAdministration(storage: next)
     _ = try administration.add("anna")
     let port = try #require(address.port.flatMap { UInt16(exactly: $0) })
     let second = try RunningServer.start(storage: next, listen: ListenAddress(port: port))

@@ -6,7 +6,7 @@ import Testing
 @testable import CairnServerCore
 
 /// `feed-position` of web-services section 15: where a feed stood before and after a modification.
-@Suite struct FeedPositionTests {
+@Suite(.everyStore) struct FeedPositionTests {
   private func modify(
     _ world: World, _ operations: [RecordOperation], atomic: Bool = false, in zone: ZoneID? = nil
   ) throws -> ModifyReport {

@@ -4,7 +4,7 @@ import CairnTesting
 import Testing
 
 /// Every cell of the table in web-services section 5: code, stored state and tag.
-@Suite struct ModifyTableTests {
+@Suite(.everyStore) struct ModifyTableTests {
   enum Stored: CaseIterable { case none, tombstone, equalTag, otherTag, noTag }
 
   struct Cell: Sendable, CustomStringConvertible {

@@ -6,7 +6,7 @@ import Testing
 @testable import CairnServerCore
 
 /// Web-services section 11, over the core.
-@Suite struct NotificationTests {
+@Suite(.everyStore) struct NotificationTests {
   /// A world with one address for notifications.
   private struct Listener {
     let world: World

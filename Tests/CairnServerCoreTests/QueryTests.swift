@@ -5,7 +5,7 @@ import Testing
 @testable import CairnServerCore
 
 /// Web-services section 9, over the core.
-@Suite struct QueryTests {
+@Suite(.everyStore) struct QueryTests {
   private func pages(_ world: World, _ query: RecordQuery, limit: Int, zone: ZoneID?) throws -> [String] {
     var run = QueryRun(query, in: zone)
     run.resultsLimit = limit

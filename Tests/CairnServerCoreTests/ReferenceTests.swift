@@ -4,7 +4,7 @@ import CairnTesting
 import Testing
 
 /// W12: references of web-services section 5.
-@Suite struct ReferenceTests {
+@Suite(.everyStore) struct ReferenceTests {
   private func child(
     _ world: World, _ name: String, of target: String, _ action: Reference.Action, kind: RecordOperation.Kind = .create
   ) -> RecordOperation {

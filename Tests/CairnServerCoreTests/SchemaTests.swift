@@ -5,7 +5,7 @@ import CairnTesting
 import Testing
 
 /// Schema memory of web-services section 7.
-@Suite struct SchemaTests {
+@Suite(.everyStore) struct SchemaTests {
   /// Saves one field that came without type.
   private func untyped(_ world: World, _ name: String, _ value: FieldValue) throws -> OperationOutcome {
     let operation = RecordOperation(.forceReplace, world.note(name, ["f": value]))

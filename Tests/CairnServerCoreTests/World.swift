@@ -2,18 +2,65 @@ import CairnEngine
 import CairnRecords
 import CairnServerCore
 import CairnTesting
+import Foundation
+import StoreSupport
+import Testing
 
-/// One server in memory, one user and one zone, with short words for requests.
+/// Runs the body of a test over every kind of store, one after the other.
+struct EveryStore: SuiteTrait, TestTrait, TestScoping {
+  @TaskLocal static var kind = StoreKind.memory
+
+  let isRecursive = true
+
+  func provideScope(
+    for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+  ) async throws {
+    for kind in StoreKind.allCases { try await Self.$kind.withValue(kind) { try await function() } }
+  }
+}
+
+extension Trait where Self == EveryStore {
+  static var everyStore: Self { EveryStore() }
+}
+
+/// One server, one user and one zone, with short words for requests. In memory, or on the store that ``EveryStore`` says.
 struct World {
+  /// Goes after the server.
+  let store: TestStore
   let clock = ManualClock()
   let server: InMemoryServer
   let cloud: InMemoryCloud
   let zone = ZoneID(name: "Notes")
 
   init(settings: ServerSettings = ServerSettings(), limits: CloudLimits = CloudLimits()) throws {
-    server = try InMemoryServer(clock: clock, settings: settings)
+    store = try TestStore(EveryStore.kind)
+    server = try InMemoryServer(storage: try store.open(), clock: clock, settings: settings)
     cloud = try server.cloud(user: "anna", limits: limits)
     _ = try cloud.createZones([zone])
+  }
+
+  enum Backup {
+    case memory(InMemoryServer.Backup)
+    case copy(TestStore)
+  }
+
+  /// Nil for a store in a file, of which ``StorageTests`` makes copies.
+  func backup() throws -> Backup? {
+    switch store.kind {
+    case .memory: .memory(try server.backup())
+    case .file: nil
+    case .postgres: .copy(try store.backup())
+    }
+  }
+
+  /// Puts a copy in place of the store and starts the server again.
+  func restore(_ backup: Backup) throws {
+    switch backup {
+    case .memory(let backup): try server.restore(backup)
+    case .copy(let copy):
+      try store.restore(copy)
+      try server.restart()
+    }
   }
 
   func note(_ name: String, _ fields: Fields = [:], tag: ChangeTag? = nil, type: String = "Note") -> Record {
@@ -73,6 +120,17 @@ extension OperationOutcome {
 
   var error: CloudError? { if case .failed(_, let error) = self { error } else { nil } }
   var isDeleted: Bool { if case .deleted = self { true } else { false } }
+}
+
+/// Whether a condition comes to hold, where another thread has to do something first.
+func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
+  let deadline = ContinuousClock.now + .seconds(20)
+  while ContinuousClock.now < deadline {
+    if try condition() { return true }
+    // There is no event to wait for here; the condition and its limit are above.
+    usleep(2_000)
+  }
+  return false
 }
 
 /// The error that `body` throws; nil when it throws none.

@@ -1,13 +1,20 @@
+import CairnPostgres
 import CairnTesting
 import CairnWire
 import Foundation
+import StoreSupport
 import Testing
 
 @testable import CairnServer
 @testable import CairnServerCore
 
-/// How requests reach the server: handed to it in this process, or over a socket.
-enum Transport: CaseIterable, Sendable { case inProcess, loopback }
+/// How requests reach the server: handed to it in this process, or over a socket; and on which store, where it is not one
+/// in memory.
+enum Transport: CaseIterable, Sendable {
+  case inProcess, loopback, postgres
+
+  var store: StoreKind { self == .postgres ? .postgres : .memory }
+}
 
 /// A server with one user and one zone, spoken to in JSON. The same test body runs over every ``Transport``.
 final class Peer {
@@ -26,8 +33,9 @@ final class Peer {
   static let token = "a+b/c=="
   static let path = "/database/1/iCloud.test/production/private/"
   let clock = ManualClock()
-  let storage: SQLiteStorage
-  let assets = MemoryAssetStore()
+  private let store: TestStore
+  private(set) var storage: any Storage
+  private(set) var assets: any AssetStore
   let transport: Transport
   private(set) var core: CloudServer
   private(set) var running: RunningServer?
@@ -37,7 +45,9 @@ final class Peer {
   init(_ transport: Transport, settings: ServerSettings = ServerSettings()) throws {
     self.transport = transport
     self.settings = settings
-    storage = try SQLiteStorage.inMemory()
+    store = try TestStore(transport.store)
+    storage = try store.open()
+    assets = Peer.assets(storage)
     let users = UserDirectory(storage: storage, clock: clock)
     _ = try users.add("anna")
     try users.addToken(hash: WebAuthToken.hash(Peer.token), for: "anna")
@@ -46,12 +56,27 @@ final class Peer {
     try post("zones/modify", #"{"operations":[{"operationType":"create","zone":{"zoneID":{"zoneName":"Notes"}}}]}"#)
   }
 
-  deinit { running?.stop() }
+  deinit {
+    running?.stop()
+    storage.close()
+  }
+
+  private static func assets(_ storage: any Storage) -> any AssetStore {
+    (storage as? PostgresStorage).map(PostgresAssetStore.init) ?? MemoryAssetStore()
+  }
+
+  /// How many assets have bytes.
+  func assetCount() throws -> Int {
+    if let assets = assets as? MemoryAssetStore { return assets.count }
+    let count = try PostgresCluster.shared().execute(
+      "SELECT count(DISTINCT upload) FROM cairn.asset_chunks", in: store.url)
+    return Int(count[0]) ?? -1
+  }
 
   private func start() throws {
     switch transport {
     case .inProcess: handler = RequestHandler(server: core, bodyBytes: 1 << 20)
-    case .loopback:
+    case .loopback, .postgres:
       let server = try RunningServer.start(
         storage: storage, assets: assets, listen: ListenAddress(port: 0), clock: clock, settings: settings)
       running = server
@@ -62,6 +87,10 @@ final class Peer {
   /// Ends the server and starts another on the same store.
   func restart() throws {
     running?.stop()
+    if transport == .postgres {
+      storage = try store.open()
+      assets = Peer.assets(storage)
+    }
     core = try CloudServer(storage: storage, assets: assets, clock: clock, settings: settings)
     try start()
   }
@@ -85,7 +114,7 @@ final class Peer {
   ) throws -> Reply {
     switch transport {
     case .inProcess: try inProcess(method, path, query, headers, body)
-    case .loopback: try loopback(method, path, query, headers, body)
+    case .loopback, .postgres: try loopback(method, path, query, headers, body)
     }
   }
 

@@ -30,7 +30,9 @@ struct Module: Sendable {
     "CairnAccounts": Module(layer: 3, side: .client, system: ["CSQLite"], isDeterministic: true),
     "CairnClient": Module(layer: 4, side: .client, system: ["CCurl", "CZlib"]),
     "CairnServer": Module(
-      layer: 4, side: .server, system: ["CSQLite", "CMicrohttpd", "CPostgres", "CCrypto", "CZlib"]),
+      layer: 4, side: .server, system: ["CSQLite", "CMicrohttpd", "CCrypto", "CZlib"]),
+    "CairnPostgres": Module(
+      layer: 4, side: .server, system: ["CPostgres"], only: ["CairnRecords", "CairnServerCore"]),
     "CairnTesting": Module(layer: 4, side: .joint),
     "Cairn": Module(layer: 5, side: .client),
     "CairnSimulation": Module(layer: 5, side: .joint),

@@ -3,13 +3,18 @@ import CairnServerCore
 
 /// What `cairn server token` and `cairn server key` do, also while a server runs on the same folder.
 public struct AppAdministration: Sendable {
-  private let storage: SQLiteStorage
+  private let storage: any Storage
   private let directory: AppDirectory
   private let randomness: any ServerRandomness
 
   /// Opens a data folder, creating it where it is missing.
   public init(data path: String, randomness: any ServerRandomness = SystemServerRandomness()) throws(ServerStartError) {
-    storage = try DataDirectory(path).openStorage()
+    self.init(storage: try DataDirectory(path).openStorage(), randomness: randomness)
+  }
+
+  /// Works on an open store.
+  public init(storage: any Storage, randomness: any ServerRandomness = SystemServerRandomness()) {
+    self.storage = storage
     directory = AppDirectory(storage: storage)
     self.randomness = randomness
   }

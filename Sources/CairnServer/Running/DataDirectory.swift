@@ -51,13 +51,26 @@ public struct DataDirectory: Sendable {
   }
 
   /// Opens the folder of assets, for the one server that holds the lock.
-  func openAssets() throws(ServerStartError) -> FileAssetStore {
+  public func openAssets() throws(ServerStartError) -> FileAssetStore {
     do { return try FileAssetStore(folder: path + "/assets") } catch {
       throw ServerStartError(
         "the assets in \(path)/assets can't be opened (\(error))", remedy: "check the folder's permissions and the disk"
       )
     }
   }
+
+  /// Whether there is a server's data in a folder.
+  public static func exists(_ path: String) -> Bool { access(path + "/cairn.db", F_OK) == 0 }
+
+  /// A lock that was taken.
+  public struct Lock: Sendable {
+    fileprivate let descriptor: Int32
+    /// Call once.
+    public func release() { close(descriptor) }
+  }
+
+  /// Keeps servers from starting on the folder.
+  public func takeLock() throws(ServerStartError) -> Lock { Lock(descriptor: try lock()) }
 
   /// Takes the lock of a running server. It goes with the process, however that ends.
   func lock() throws(ServerStartError) -> Int32 {

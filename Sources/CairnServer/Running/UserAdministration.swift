@@ -9,19 +9,17 @@ public struct UserAdministration: Sendable {
     public var token: String
   }
 
-  private let storage: SQLiteStorage
+  private let storage: any Storage
   private let directory: UserDirectory
   private let randomness: any ServerRandomness
 
   /// Opens a data folder, creating it where it is missing.
   public init(data path: String, randomness: any ServerRandomness = SystemServerRandomness()) throws(ServerStartError) {
-    try self.init(storage: try DataDirectory(path).openStorage(), randomness: randomness)
+    self.init(storage: try DataDirectory(path).openStorage(), randomness: randomness)
   }
 
   /// Works on an open store.
-  public init(storage: SQLiteStorage, randomness: any ServerRandomness = SystemServerRandomness())
-    throws(ServerStartError)
-  {
+  public init(storage: any Storage, randomness: any ServerRandomness = SystemServerRandomness()) {
     self.storage = storage
     self.randomness = randomness
     directory = UserDirectory(storage: storage, randomness: randomness)

@@ -60,6 +60,19 @@ public struct StoredSubscription: Sendable {
   public var events: Int64
   public var firesOnce: Bool
   public var content: [UInt8]
+
+  public init(
+    id: String, kind: Subscription.Kind, zone: String?, query: [UInt8]?, events: Int64, firesOnce: Bool,
+    content: [UInt8]
+  ) {
+    self.id = id
+    self.kind = kind
+    self.zone = zone
+    self.query = query
+    self.events = events
+    self.firesOnce = firesOnce
+    self.content = content
+  }
 }
 
 /// One element of a subscriptions/modify request.

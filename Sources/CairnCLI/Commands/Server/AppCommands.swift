@@ -6,7 +6,7 @@
 
   /// What the commands of `cairn server` share: the data folder, and errors in the words of users.
   private enum AppCommand {
-    static let data = CommandDeclaration.Option.value("data", "DIR", "folder of the server's data", required: true)
+    static let data = StorePlace.options
     static let name = CommandDeclaration.Positional.required("NAME", "what to call it")
     static let container = CommandDeclaration.Option.value(
       "container", "NAME", "the only container that it opens; by default every one")
@@ -18,12 +18,8 @@
     static func administer<Result>(
       _ arguments: Arguments, list: String, _ body: (AppAdministration) throws(CloudError) -> Result
     ) throws -> Result {
-      let administration: AppAdministration
-      do { administration = try AppAdministration(data: try arguments.required("data")) } catch let error
-        as ServerStartError
-      {
-        throw CommandError(.failed, error.sentence, remedy: error.remedy)
-      }
+      let place = try StorePlace(arguments)
+      let administration = AppAdministration(storage: try place.openStorage())
       defer { administration.close() }
       do { return try body(administration) } catch {
         switch error.code {
@@ -31,7 +27,7 @@
         case .notFound: throw CommandError(.failed, error.reason, remedy: "see the names with \(list)")
         case .badRequest: throw CommandError.usage(error.reason, remedy: "see --help")
         case .tryAgainLater: throw CommandError(.failed, error.reason, remedy: "run the command again")
-        default: throw CommandError(.failed, error.reason, remedy: "check the data folder and its disk")
+        default: throw CommandError(.failed, error.reason, remedy: place.remedy)
         }
       }
     }
@@ -91,8 +87,8 @@
         it from the origins that are named.
         """,
       positionals: [AppCommand.name],
-      options: [
-        AppCommand.data, AppCommand.container, AppCommand.switches,
+      options: AppCommand.data + [
+        AppCommand.container, AppCommand.switches,
         .value("origin", "URL", "web pages of this origin may use it, * for all; may be repeated", repeated: true),
       ],
       example: "cairn server token add web --data /var/lib/cairn --origin https://app.example.org")
@@ -114,7 +110,7 @@
   /// `cairn server token list`
   enum ServerTokenListCommand: Command {
     static let declaration = CommandDeclaration(
-      words: ["server", "token", "list"], summary: "Lists the API tokens of a server", options: [AppCommand.data],
+      words: ["server", "token", "list"], summary: "Lists the API tokens of a server", options: AppCommand.data,
       example: "cairn server token list --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
@@ -126,7 +122,7 @@
   enum ServerTokenRemoveCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["server", "token", "remove"], summary: "Ends an API token", positionals: [AppCommand.name],
-      options: [AppCommand.data], example: "cairn server token remove web --data /var/lib/cairn")
+      options: AppCommand.data, example: "cairn server token remove web --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
@@ -147,8 +143,8 @@
         half is written to a file. The key ID that is shown goes into X-Apple-CloudKit-Request-KeyID.
         """,
       positionals: [AppCommand.name, .optional("FILE", "PEM file with the public key, - for standard input")],
-      options: [
-        AppCommand.data, AppCommand.container, AppCommand.switches,
+      options: AppCommand.data + [
+        AppCommand.container, AppCommand.switches,
         .value("generate", "FILE", "make a pair and write the private key to this file, which must not exist"),
       ],
       example: "cairn server key add nightly-job public.pem --data /var/lib/cairn")
@@ -231,7 +227,7 @@
   enum ServerKeyListCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["server", "key", "list"], summary: "Lists the keys of servers that may sign requests",
-      options: [AppCommand.data], example: "cairn server key list --data /var/lib/cairn")
+      options: AppCommand.data, example: "cairn server key list --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       try AppCommand.list(.serverKey, "keys", arguments, context)
@@ -242,7 +238,7 @@
   enum ServerKeyRemoveCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["server", "key", "remove"], summary: "Ends a server-to-server key", positionals: [AppCommand.name],
-      options: [AppCommand.data], example: "cairn server key remove nightly-job --data /var/lib/cairn")
+      options: AppCommand.data, example: "cairn server key remove nightly-job --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")

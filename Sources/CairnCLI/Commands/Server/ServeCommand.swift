@@ -1,4 +1,5 @@
 #if Server
+  import CairnPostgres
   import CairnServer
   import CairnServerCore
   import Foundation
@@ -12,10 +13,10 @@
       discussion: """
         Prints its address when it accepts requests. The folder is created if it is missing; users are added with \
         cairn user add, before or while the server runs. Where it listens beyond this machine, give it a certificate, or \
-        put a proxy with TLS in front of it. SIGTERM and ctrl-C end it after the running requests.
+        put a proxy with TLS in front of it. Any number of servers may run on one database of PostgreSQL, behind any load \
+        balancer. SIGTERM and ctrl-C end it after the running requests.
         """,
-      options: [
-        .value("data", "DIR", "folder of the server's data", required: true),
+      options: StorePlace.options + [
         .value("listen", "HOST:PORT", "where to listen, by default \(defaultAddress); port 0 picks a free one"),
         .value("tls-cert", "FILE", "speak TLS with this certificate and its chain, PEM"),
         .value("tls-key", "FILE", "the certificate's private key, PEM"),
@@ -43,8 +44,7 @@
       return try context.interruption.whileHandling({ stopped.raise() }) {
         let server: RunningServer
         do {
-          server = try RunningServer.start(
-            data: try arguments.required("data"), listen: address, settings: settings, http: try http(arguments))
+          server = try start(StorePlace(arguments), address, settings, try http(arguments))
         } catch let error as ServerStartError {
           throw CommandError(.failed, error.sentence, remedy: error.remedy)
         }
@@ -60,6 +60,24 @@
   }
 
   extension ServeCommand {
+    private static func start(
+      _ place: StorePlace, _ address: ListenAddress, _ settings: ServerSettings, _ http: HTTPSettings
+    ) throws -> RunningServer {
+      switch place {
+      case .folder(let path):
+        return try RunningServer.start(data: path, listen: address, settings: settings, http: http)
+      case .postgres(let url):
+        let storage = try place.openPostgres(url, writers: 8)
+        do {
+          return try RunningServer.start(
+            storage: storage, assets: PostgresAssetStore(storage), listen: address, settings: settings, http: http)
+        } catch {
+          storage.close()
+          throw error
+        }
+      }
+    }
+
     private static func settings(_ arguments: Arguments) throws -> ServerSettings {
       var settings = ServerSettings()
       settings.publicURL = try publicURL(arguments)

@@ -4,23 +4,19 @@
 
   /// What the commands of `cairn user` share: the data folder, and errors in the words of users.
   private enum UserCommand {
-    static let data = CommandDeclaration.Option.value("data", "DIR", "folder of the server's data", required: true)
+    static let data = StorePlace.options
     static let name = CommandDeclaration.Positional.required("NAME", "name of the user")
 
     static func administer<Result>(
       _ arguments: Arguments, _ body: (UserAdministration) throws(CloudError) -> Result
     ) throws -> Result {
-      let administration: UserAdministration
-      do { administration = try UserAdministration(data: try arguments.required("data")) } catch let error
-        as ServerStartError
-      {
-        throw CommandError(.failed, error.sentence, remedy: error.remedy)
-      }
+      let place = try StorePlace(arguments)
+      let administration = UserAdministration(storage: try place.openStorage())
       defer { administration.close() }
-      do { return try body(administration) } catch { throw described(error, arguments) }
+      do { return try body(administration) } catch { throw described(error, place) }
     }
 
-    private static func described(_ error: CloudError, _ arguments: Arguments) -> CommandError {
+    private static func described(_ error: CloudError, _ place: StorePlace) -> CommandError {
       switch error.code {
       case .exists:
         CommandError(
@@ -28,7 +24,7 @@
       case .notFound: CommandError(.failed, error.reason, remedy: "see the names with cairn user list")
       case .badRequest: CommandError.usage(error.reason, remedy: "choose another name")
       case .tryAgainLater: CommandError(.failed, error.reason, remedy: "run the command again")
-      default: CommandError(.failed, error.reason, remedy: "check the data folder and its disk")
+      default: CommandError(.failed, error.reason, remedy: place.remedy)
       }
     }
 
@@ -45,7 +41,7 @@
   enum UserAddCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["user", "add"], summary: "Adds a user to a server and shows a token", positionals: [UserCommand.name],
-      options: [UserCommand.data], example: "cairn user add anna --data /var/lib/cairn")
+      options: UserCommand.data, example: "cairn user add anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
@@ -59,7 +55,7 @@
   enum UserTokenCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["user", "token"], summary: "Makes another token for a user", positionals: [UserCommand.name],
-      options: [UserCommand.data, .flag("replace", "end the user's earlier tokens")],
+      options: UserCommand.data + [.flag("replace", "end the user's earlier tokens")],
       example: "cairn user token anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
@@ -76,7 +72,7 @@
   /// `cairn user list`
   enum UserListCommand: Command {
     static let declaration = CommandDeclaration(
-      words: ["user", "list"], summary: "Lists the users of a server", options: [UserCommand.data],
+      words: ["user", "list"], summary: "Lists the users of a server", options: UserCommand.data,
       example: "cairn user list --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
@@ -105,7 +101,7 @@
         counts its fields, its assets and 100 bytes. cairn user list --json shows what users have.
         """,
       positionals: [UserCommand.name, .required("BYTES", "the limit in bytes, also as 500M or 2G; none ends it")],
-      options: [UserCommand.data], example: "cairn user quota anna 2G --data /var/lib/cairn")
+      options: UserCommand.data, example: "cairn user quota anna 2G --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
@@ -140,7 +136,7 @@
     static let declaration = CommandDeclaration(
       words: ["user", "remove"], summary: "Removes a user with tokens and data from a server",
       discussion: "The user's records on the server are deleted. Databases on devices keep their rows.",
-      positionals: [UserCommand.name], options: [UserCommand.data],
+      positionals: [UserCommand.name], options: UserCommand.data,
       example: "cairn user remove anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
