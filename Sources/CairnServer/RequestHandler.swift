@@ -72,6 +72,11 @@ final class RequestHandler: HTTPHandler {
       visit.origin = request.header("origin").map { _ in "*" }
       return { [self] in handleCourier(request, $0) }
     }
+    if handlesSignIn(request.path) {
+      visit.operation = "signin"
+      let response = try signIn(request)
+      return { $0(.success({ response })) }
+    }
     guard request.path == "/health" else { return nil }
     visit.operation = "health"
     return { [self] answer in answer(health()) }

@@ -14,6 +14,12 @@ extension CloudServer {
     return try write { try $0.replaceToken(hash: hash, with: next, created: now) }
   }
 
+  /// Lets the holder of the token with this SHA-256 act as the user, beside those of earlier tokens.
+  public func addToken(hash: [UInt8], for caller: Caller) throws(CloudError) {
+    let now = clock.now
+    try write { try $0.addToken(hash: hash, user: caller.key, created: now) }
+  }
+
   /// What an app is let in by; nil for what is not known.
   public func appCredential(id: [UInt8]) throws(CloudError) -> AppCredential? {
     try read { try $0.appCredential(id: id) }

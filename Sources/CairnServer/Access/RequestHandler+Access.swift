@@ -22,7 +22,9 @@ extension RequestHandler {
     }
     if let userToken { return visit.caller = try user(userToken, &visit) }
     guard visit.app != nil, scope.kind == .public, endpoint.isPublicRead else {
-      throw CloudError(.authenticationRequired, "request needs authorization", redirectURL: signInURL(request))
+      throw CloudError(
+        .authenticationRequired, "request needs authorization",
+        redirectURL: SignInPlace.address(base(request), visit.app, origin: visit.origin))
     }
     visit.caller = .anonymous
   }
@@ -56,10 +58,6 @@ extension RequestHandler {
     }
     visit.nextToken = next
     return caller
-  }
-
-  private func signInURL(_ request: HTTPRequest) -> String {
-    "\(base(request))/signin/\(uuid().prefix(8))"
   }
 
   // MARK: Servers
