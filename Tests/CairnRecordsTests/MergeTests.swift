@@ -101,6 +101,8 @@ struct MergeTests {
     #expect(merged.fields["a"] == nil)
     #expect(merged.fields["b"]?.clock == 9)
     #expect(merged.life == 8 && merged.cut == 5)
+    let border = ["at": StampedField(clock: 5, value: 1), "above": StampedField(clock: 6, value: 1)]
+    #expect(Version(life: 8, cut: 5, fields: border).fields.keys.sorted() == ["above"])
   }
 }
 
