@@ -52,6 +52,17 @@ import Testing
       state.pendingRecordZoneChanges == [.saveRecord(id("a")), .saveRecord(id("c")), .deleteRecord(id("b"))])
   }
 
+  @Test func s4AResultOfAnOlderBatchIsIgnored() throws {
+    var state = PendingState()
+    state.add([.saveRecord(id("a"))])
+    let first = state.takeRecords(in: zone, limit: 1, now: 0)
+    let batch = try #require(first)
+    state.records.settle(id("a"), batch: batch.number, .retry(nil))
+    #expect(take(&state) == ["save a"])
+    state.records.settle(id("a"), batch: batch.number, .success)
+    #expect(state.records.inFlight == 1)
+  }
+
   @Test func s5RemoveTouchesPendingEntriesOnly() {
     var state = PendingState()
     state.add([.saveRecord(id("a"))])

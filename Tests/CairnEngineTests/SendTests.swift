@@ -20,6 +20,18 @@ import Testing
     return device
   }
 
+  @Test("engine section 6: after more than a day a call that only sends fetches first", arguments: [23, 25])
+  func aFetchComesFirstAfterMoreThanADay(_ hours: Int64) throws {
+    let device = try ready()
+    clock.advance(seconds: hours * 3_600)
+    device.notes.set("a", "one", at: 2)
+    try device.sync(.sendOnly)
+    let calls = device.cloud.log.map(\.call)
+    let fetch = calls.firstIndex { if case .zoneChanges = $0 { true } else { false } }
+    let save = calls.firstIndex { if case .modify = $0 { true } else { false } }
+    #expect(save != nil && (hours < 24 ? fetch.map { $0 > save! } ?? true : fetch.map { $0 < save! } ?? false))
+  }
+
   @Test func e1AChangeMadeBeforeACrashIsSentAfterRelaunch() throws {
     let device = try ready()
     device.notes.set("a", "one", at: 2)
