@@ -157,6 +157,27 @@ import Testing
     served.server.stop()
   }
 
+  @Test("clients that go in the middle of a request keep nobody out", .timeLimit(.minutes(5)))
+  func abandoned() throws {
+    let served = try Served()
+    let begin = Date()
+    for _ in 0..<3 {
+      // As many as there may be, gone before anything is whole.
+      for _ in 0..<1_100 {
+        let connection = try RawConnection(port: served.port)
+        try connection.send("POST /database/1/iCloud.test/production/private/zones/list HTTP/1.1\r\nHost: x\r\n")
+      }
+      #expect(try served.post("zones/list", "{}").answer().status == 200)
+    }
+    let seconds = Date().timeIntervalSince(begin)
+    #expect(seconds < 60, "\(seconds) s")
+    // A client that has said all that it has to say, and waits for the answer, is none of these.
+    let half = try served.post("zones/list", "{}")
+    half.endSending()
+    #expect(try half.answer().status == 200)
+    served.server.stop()
+  }
+
   @Test("a connection that is answered late is not cut off: a poll may wait", .timeLimit(.minutes(5)))
   func patience() throws {
     let served = try Served { $0.requestSeconds = 0.3 }

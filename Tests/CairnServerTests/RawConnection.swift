@@ -43,6 +43,9 @@ final class RawConnection {
     }
   }
 
+  /// Says that nothing more comes from here.
+  func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
   /// Whether the server has ended the connection, or does so within so many ms. What it sends stays to be read.
   func hasEnded(within milliseconds: Int32) -> Bool {
     var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

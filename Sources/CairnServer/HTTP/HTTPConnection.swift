@@ -21,6 +21,7 @@ final class HTTPConnection: Sendable {
     var phase = Phase.waiting
     var since = MonotonicClock.now
     var received = 0
+    var lastBytes = MonotonicClock.now
   }
 
   let descriptor: Int32
@@ -35,7 +36,13 @@ final class HTTPConnection: Sendable {
 
   /// A request line has come.
   func beginRequest() { enter(.receiving) }
-  func receive(_ bytes: Int) { state.withLock { $0.received += bytes } }
+  func receive(_ bytes: Int) {
+    let now = MonotonicClock.now
+    state.withLock { state in
+      state.received += bytes
+      state.lastBytes = now
+    }
+  }
   /// The request is there; how long the answer takes is not the client's fault.
   func endReceiving() { enter(.working) }
   func endRequest() { enter(.waiting) }
@@ -52,6 +59,18 @@ final class HTTPConnection: Sendable {
     case .waiting: return seconds > Double(limits.idleSeconds) + limits.requestSeconds
     case .receiving: return seconds > limits.requestSeconds + Double(received) / limits.slowestBytesPerSecond
     }
+  }
+
+  /// Whether the client has gone and nothing of it is left to read, while a request of it is waited for.
+  ///
+  /// libmicrohttpd looks no more when the last bytes and the end came together: it would keep the connection until its
+  /// time is up, and a thousand of them would keep everybody else out.
+  func isAbandoned(now: UInt64) -> Bool {
+    let (phase, lastBytes) = state.withLock { ($0.phase, $0.lastBytes) }
+    // What has just come may still be on its way to the handler.
+    guard phase != .working, now > lastBytes + 1_000_000_000 else { return false }
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
   }
 
   /// Ends the connection as if the client had. The caller sees to it that the descriptor is still this connection's.

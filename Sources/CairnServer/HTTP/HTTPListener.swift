@@ -342,7 +342,9 @@ final class HTTPPeers: Sendable {
   func cutOverdue(_ limits: HTTPLimits) {
     let now = MonotonicClock.now
     // Under the lock: no descriptor of an open connection is closed, and given to another, meanwhile.
-    open.withLock { open in for peer in open.values where peer.isOverdue(limits, now: now) { peer.cut() } }
+    open.withLock { open in
+      for peer in open.values where peer.isOverdue(limits, now: now) || peer.isAbandoned(now: now) { peer.cut() }
+    }
   }
 }
 
