@@ -9,6 +9,9 @@ extension ScopeState {
       if let server = entry.server, let local = entry.local, local <= server {
         result.append("\(slot) would send a choice that is not greater than the server's")
       }
+      if let id = entry.local?.accountID, tombstones[id] != nil {
+        result.append("\(slot) keeps a choice of \(id), which is deleted, to itself")
+      }
       if entry.send.isPending && entry.local == nil { result.append("\(slot) is pending without a choice") }
     }
     for (id, entry) in accounts where entry.content.id != id { result.append("\(id) holds another account") }

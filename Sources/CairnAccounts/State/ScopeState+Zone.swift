@@ -10,11 +10,20 @@ extension ScopeState {
     for id in markers.keys { markers[id]?.forgetServer() }
     for (slot, entry) in contexts {
       contexts[slot]?.send.forgetServer()
-      // What only the lost zone had is this device's to say again, unless something newer was chosen here.
-      contexts[slot]?.local = entry.value
-      contexts[slot]?.server = nil
+      sayAgain(slot, entry)
     }
+    recomputeChoices()
   }
+
+  /// What only the lost zone had is this device's to say again, unless something newer was chosen here. A choice of a
+  /// deleted account is never said again, by no device: kept here alone, it would hide the choice of the others.
+  private mutating func sayAgain(_ slot: ContextSlot, _ entry: ContextEntry) {
+    let value = entry.value.flatMap { isChoosable($0) ? $0 : nil }
+    contexts[slot]?.local = value
+    contexts[slot]?.server = nil
+  }
+
+  private func isChoosable(_ value: RegisterValue) -> Bool { value.accountID.map { !isDead($0, .view) } ?? true }
 
   /// Every fact is to be sent again, in the usual order (accounts.md A83).
   mutating func refill() {
@@ -47,11 +56,11 @@ extension ScopeState {
       markers[id]?.touch()
     }
     for (slot, entry) in contexts where entry.send.isConfirmed && !seen.contains(RecordKey.context(slot).name) {
-      contexts[slot]?.local = entry.value
-      contexts[slot]?.server = nil
+      sayAgain(slot, entry)
       contexts[slot]?.send.forgetServer()
       if isWorthSending(slot) { contexts[slot]?.send.touch() }
     }
+    recomputeChoices()
   }
 
   /// What was fetched from an incarnation that is gone: its facts hold, but they are this device's to send now
@@ -71,7 +80,7 @@ extension ScopeState {
       entry.send.touch()
       accounts[content.id] = entry
     }
-    for case .context(let slot, let value) in facts {
+    for case .context(let slot, let value) in facts where isChoosable(value) {
       var entry = contexts[slot] ?? ContextEntry()
       guard entry.value.map({ $0 < value }) ?? true else { continue }
       entry.local = value

@@ -273,7 +273,10 @@ final class AccountsRun {
       if let first {
         try demand(state.markers.keys == first.markers.keys, "I6: markers differ")
         try demand(state.tombstones.keys == first.tombstones.keys, "I6: tombstones differ")
-        try demand(state.choices == first.choices, "I6: choices differ: \(state.choices) and \(first.choices)")
+        try demand(
+          state.choices == first.choices,
+          "I6: choices differ: \(state.choices) and \(first.choices)\n" + (try overview(records))
+            + "\n\(String(describing: records["context-main"]?.fields))")
         try demand(state.accounts.mapValues(\.content) == first.accounts.mapValues(\.content), "I6: contents differ")
       }
       first = first ?? state
