@@ -57,6 +57,19 @@ struct AssetScenarioTests {
     }
   }
 
+  @Test("M16 a value of the same length is not taken for the asset: its bytes decide")
+  func sameLength() throws {
+    let world = try World()
+    let devices = try world.devices(["A", "B"], schema: Self.schema)
+    try devices[0].sql("INSERT INTO t VALUES ('k', 'one', randomblob(200000), NULL)", at: 10)
+    try world.settle()
+    for device in devices { device.cloud.clearLog() }
+    try devices[1].sql("UPDATE t SET photo = randomblob(200000)", at: 20)
+    try world.settle()
+    try expectEqual(devices)
+    #expect(downloads(devices[0]) == 1 && downloads(devices[1]) == 0)
+  }
+
   @Test("TS46: 40 columns of 60 KB in one row; values move in and out of assets")
   func wide() throws {
     let world = try World()

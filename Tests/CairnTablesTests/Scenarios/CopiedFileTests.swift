@@ -98,6 +98,25 @@ struct CopiedFileTests {
     let rows = try b.picture("SELECT * FROM lists")
     #expect(rows == ["l1|edited|red"])
   }
+
+  @Test("L12 a snapshot asks only for what it has not shown")
+  func snapshotLookups() throws {
+    let b = try world.device("B")
+    try b.prepare(.join)
+    try b.sync()
+    try b.sql("DELETE FROM notes", at: 10)
+    try b.sync()
+    world.clock.advance(seconds: 200 * 86_400)
+    try world.server.core.pruneTombstones()
+    let gone = try a.rows("SELECT 1 FROM notes").count
+    a.cloud.clearLog()
+    try a.sync()
+    let asked = a.cloud.log.flatMap { request -> [String] in
+      if case .lookup(_, let names) = request.call { names } else { [] }
+    }
+    #expect(gone > 0 && asked.count == gone && asked.allSatisfy { $0.hasPrefix("notes:") }, "\(asked)")
+    try world.expectConverged()
+  }
 }
 
 extension Device {
