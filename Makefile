@@ -12,17 +12,20 @@ RELEASE = .build/release/cairn
 STATIC = $(if $(filter Linux,$(shell uname)),--static-swift-stdlib)
 FOLDERS = Package.swift Sources Tests Benchmarks Examples
 
-.PHONY: test demo bench load format lint install release client-only clean packages
+.PHONY: test demo bench load format lint install release client-only clean packages build-packages
 
 # The system libraries, only what is missing.
 packages:
 	scripts/bootstrap < /dev/null
 
+build-packages:
+	scripts/bootstrap --build < /dev/null
+
 test: packages
 	scripts/with-memory-tmp $(SWIFT) test --disable-xctest < /dev/null
 
 # Needs no Swift runtime on the machine where it runs.
-release: packages
+release: build-packages
 	$(SWIFT) build -c release --product cairn $(STATIC) < /dev/null
 
 demo: release
