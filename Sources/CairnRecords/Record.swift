@@ -122,6 +122,11 @@ public struct Record: Sendable {
     _read { yield content.parent }
     _modify { yield &own().parent }
   }
+  /// What the record says about sharing; nil for nearly every record.
+  public var sharing: RecordSharing? {
+    get { content.sharing?.value }
+    set { own().sharing = newValue.map(SharingBox.init) }
+  }
 
   private mutating func own() -> Content {
     if !isKnownUniquelyReferenced(&content) { content = content.copy() }
@@ -137,6 +142,7 @@ public struct Record: Sendable {
     @exclusivity(unchecked) var created: RecordStamp?
     @exclusivity(unchecked) var modified: RecordStamp?
     @exclusivity(unchecked) var parent: String?
+    @exclusivity(unchecked) var sharing: SharingBox?
 
     init(
       _ id: RecordID, _ type: String, _ changeTag: ChangeTag?, _ fields: Fields, _ created: RecordStamp?,
@@ -146,7 +152,18 @@ public struct Record: Sendable {
       (self.created, self.modified, self.parent) = (created, modified, parent)
     }
 
-    func copy() -> Content { Content(id, type, changeTag, fields, created, modified, parent) }
+    func copy() -> Content {
+      let copy = Content(id, type, changeTag, fields, created, modified, parent)
+      copy.sharing = sharing
+      return copy
+    }
+  }
+
+  /// Keeps records small that have nothing to do with sharing.
+  private final class SharingBox: Sendable {
+    let value: RecordSharing
+
+    init(_ value: RecordSharing) { self.value = value }
   }
 }
 
@@ -156,6 +173,7 @@ extension Record: Hashable {
     if x === y { return true }
     return x.id == y.id && x.type == y.type && x.changeTag == y.changeTag && x.fields == y.fields
       && x.created == y.created && x.modified == y.modified && x.parent == y.parent
+      && x.sharing?.value == y.sharing?.value
   }
 
   public func hash(into hasher: inout Hasher) {

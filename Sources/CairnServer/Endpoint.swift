@@ -55,6 +55,7 @@ struct Endpoint: Sendable {
       .zonesList,
       .zonesLookup, .zonesModify, .usersCaller, .usersCurrent, .assetsUpload, .assetsRereference,
       .subscriptionsList, .subscriptionsLookup, .subscriptionsModify, .tokensCreate, .tokensRegister,
+      .recordsResolve, .recordsAccept, .usersDiscover, .usersLookupEmail, .usersLookupID, .usersLookupContacts,
     ]
     return Dictionary(list.map { ($0.name, $0) }) { first, _ in first }
   }()

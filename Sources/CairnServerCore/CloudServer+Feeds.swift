@@ -62,7 +62,7 @@ extension CloudServer {
       return try requests.map { request in
         do {
           let zone = try zone(request.zone, caller, database, reader)
-          return .success(try page(zone, request, options, caller, types, reader, &bytesLeft))
+          return .success(try page(zone, request, options, caller.acting(in: zone), types, reader, &bytesLeft))
         } catch let error as CloudError {
           return .failure(error)
         }
@@ -92,7 +92,7 @@ extension CloudServer {
           moreComing = true
           break
         }
-        answers.append(answer(zone, caller))
+        answers.append(feedAnswer(zone, try shown(zone, caller, reader), caller))
         position = zone.position
       }
       let end = FeedToken(
@@ -146,14 +146,14 @@ extension CloudServer {
       start: start, limit: pageLimit(request.resultsLimit, options), types: request.desiredTypes)
     collector.rowsLeft = settings.rowsPerScan
     collector.bytesLeft = bytesLeft
-    let id = ZoneID(name: zone.name, owner: caller.zoneOwner)
+    let id = zone.id(for: caller)
     var entries: [FeedEntry] = []
-    try reader.scan(zone.key, after: start.position, newestFirst: request.reverse) { row in
+    try scan(zone, after: start.position, newestFirst: request.reverse, reader) { row in
       switch collector.take(row) {
       case .skip: return true
       case .stop: return false
       case .show:
-        entries.append(try entry(row, in: id, zone.epochs, keys: request.desiredKeys, types, caller, reader))
+        entries.append(try entry(row, in: id, of: zone, keys: request.desiredKeys, types, caller, reader))
         return true
       }
     }
@@ -167,13 +167,14 @@ extension CloudServer {
   }
 
   private func entry(
-    _ row: StoredRecord, in zone: ZoneID, _ epochs: Epochs, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
+    _ found: FeedRow, in id: ZoneID, of zone: StoredZone, keys: [String]?, _ types: YieldedTypes, _ caller: Caller,
     _ reader: any StorageReader
   ) throws -> FeedEntry {
-    if row.isLive { return .record(try record(row, in: zone, epochs, keys: keys, types, caller, reader)) }
+    let row = found.row
+    if row.isLive { return .record(try record(row, in: id, of: zone, keys: keys, types, caller, reader)) }
     return .tombstone(
       Tombstone(
-        id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position),
+        id: RecordID(name: row.name, zone: id), type: row.type, changeTag: zone.epochs.tag(row.position),
         modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, caller, reader))))
   }
 }
@@ -204,15 +205,16 @@ private struct PageCollector {
     position = start.position
   }
 
-  mutating func take(_ row: StoredRecord) -> Verdict {
+  mutating func take(_ found: FeedRow) -> Verdict {
+    let row = found.row
     if rowsLeft == 0 {
       isCutOff = true
       return .stop
     }
     rowsLeft -= 1
-    let isOfInterest = (row.isLive || !start.skips(row.position)) && types?.contains(row.type) ?? true
-    guard isOfInterest else {
-      position = row.position
+    let isOfInterest = (row.isLive || !start.skips(found.position)) && types?.contains(row.type) ?? true
+    guard isOfInterest, !found.isOutdated else {
+      position = found.position
       return .skip
     }
     if shown == limit || bytesLeft <= 0 {
@@ -221,7 +223,7 @@ private struct PageCollector {
     }
     shown += 1
     bytesLeft -= row.fields.count + 200
-    position = row.position
+    position = found.position
     return .show
   }
 }

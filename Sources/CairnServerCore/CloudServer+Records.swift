@@ -14,15 +14,17 @@ extension CloudServer {
         return LookupOutcome(records: items.map { _ in .failure(error) }, token: nil)
       }
       let types = try schema(scope, reader).yielded
-      let answerID = ZoneID(name: zone.name, owner: caller.zoneOwner)
+      let caller = caller.acting(in: zone)
+      let answerID = zone.id(for: caller)
       try reader.prefetch(zone.key, named: items.map(\.name), referrersOf: [])
       let records = try items.map { item -> Result<Record, CloudError> in
-        guard let row = try reader.record(zone.key, named: item.name), row.isLive else {
+        guard let row = try reader.record(zone.key, named: item.name), row.isLive, try zone.shows(row.name, reader)
+        else {
           return .failure(CloudError(.notFound, "Record not found"))
         }
         return .success(
           try record(
-            row, in: answerID, zone.epochs, keys: item.desiredKeys ?? desiredKeys, types, caller, reader))
+            row, in: answerID, of: zone, keys: item.desiredKeys ?? desiredKeys, types, caller, reader))
       }
       return LookupOutcome(records: records, token: wantsToken ? caughtUp(zone) : nil)
     }
@@ -51,12 +53,14 @@ extension CloudServer {
       return completion(.failure(error))
     }
     let (database, caller) = opened
+    let home: Int64
+    do { home = try positions(request, caller, database) } catch { return completion(.failure(error)) }
     storage.submit(
-      in: database.key,
+      in: home,
       { [self] writer in
         let answer = try perform(request, caller, scope, database, options, writer)
         return { [self] in
-          tell(answer.notifications, NotificationHub.App(caller, scope), from: request.clientID)
+          tell(answer.notifications)
           completion(.success(answer))
           pruneIfDue()
         }
@@ -78,6 +82,7 @@ extension CloudServer {
     var outcomes = [OperationOutcome?](repeating: nil, count: request.operations.count)
     var position = try request.positionZone.flatMap { try feedPosition($0, caller, database, writer) }
     var finder = try NotificationFinder(self, caller, scope, database, writer)
+    var others: [News] = []
     for (zoneID, indices) in CloudServer.groups(request.operations) {
       let zone: StoredZone
       do { zone = try self.zone(zoneID, caller, database, writer) } catch let error as CloudError {
@@ -85,19 +90,24 @@ extension CloudServer {
         continue
       }
       var work = ZoneModification(
-        server: self, zone: zone, caller: caller, database: database, now: now,
+        server: self, zone: zone, caller: caller.acting(in: zone), database: database, now: now,
         isAtomic: request.atomic && zone.name != CloudServer.defaultZoneName)
       try work.plan(indices.map { ($0, request.operations[$0]) }, &schema, writer)
       try work.store(writer)
       position?.note(work)
       try finder?.recordsChanged(in: zone, work.changes, schema, writer)
+      others += try news(of: work, schema, writer)
       try work.answer(&outcomes, request.desiredKeys, options, schema.yielded, writer)
     }
     for field in schema.takeChanges() { try writer.setSchemaField(scope.container, scope.environment, field) }
     // What a job of a shared store has learned is not known to be stored before its commit.
     if !storage.isShared { memory.withLock { $0.schemas[SchemaKey(scope)] = (0, schema) } }
     var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
-    answer.notifications = finder?.found ?? []
+    answer.notifications = others
+    if let finder {
+      answer.notifications.append(
+        News(app: NotificationHub.App(caller, scope), notifications: finder.found, clientID: request.clientID))
+    }
     if let id = request.tokenZone {
       // A missing zone has failed its operations already; there is no token to add then.
       do { answer.token = caughtUp(try zone(id, caller, database, writer)) } catch let error as CloudError
@@ -106,6 +116,29 @@ extension CloudServer {
     }
     answer.position = position.map { FeedStep(before: caughtUp($0.start), after: caughtUp($0.end)) }
     return answer
+  }
+
+  /// What the others are told with whom a zone is shared.
+  private func news(
+    of work: ZoneModification, _ schema: SchemaMemory, _ writer: any StorageWriter
+  ) throws -> [News] {
+    guard !work.sharedNews.isEmpty || work.zone.view != nil, let place = try writer.place(ofZone: work.zone.key),
+      let owner = try writer.user(key: place.user)
+    else { return [] }
+    return try news(
+      work.sharedNews, in: work.zone, of: owner, place, work.changes, except: work.caller, schema, writer)
+  }
+
+  /// The database that gives the positions of a request: its own, or in the shared database that of the first zone's owner.
+  private func positions(
+    _ request: Modification, _ caller: Caller, _ database: StoredDatabase
+  ) throws(CloudError) -> Int64 {
+    guard caller.isInShared, let id = request.operations.first?.operation.record.id.zone else { return database.key }
+    return try read { reader in
+      do { return try zone(id, caller, database, reader).view?.database ?? database.key } catch let error as CloudError
+        where error.code == .zoneNotFound
+      { return database.key }
+    }
   }
 
   /// Nil for a zone that does not exist or has no feed. Write jobs run one after the other, so nobody else's change comes
@@ -194,6 +227,6 @@ private struct OwnFeedPosition {
   mutating func note(_ work: ZoneModification) {
     guard work.zone.key == start.key, !isPassed else { return }
     if let position = work.lastOwnPosition { end.position = position }
-    isPassed = !work.cascade.isEmpty
+    isPassed = !work.cascade.isEmpty || work.hasRenewed
   }
 }

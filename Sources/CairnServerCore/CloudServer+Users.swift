@@ -61,7 +61,7 @@ struct RequestAllowance: Sendable {
   var at: Int64
 }
 
-/// Users of a store, for `cairn user`. Works beside a running server: it begins no epoch and takes no position.
+/// Users of a store, for `cairn user`. Works beside a running server: it begins no epoch.
 public struct UserDirectory: Sendable {
   private let storage: any Storage
   private let clock: any ServerClock
@@ -109,8 +109,53 @@ public struct UserDirectory: Sendable {
   }
 
   /// Removes a user with tokens and data. Throws `notFound` when there is none of that name.
+  ///
+  /// Shares of the user end, and he leaves those of others: what takes part in them learns of it.
   public func remove(_ name: String) throws(CloudError) {
-    try write { try $0.removeUser(UserDirectory.existing(name, $0).key) }
+    let now = clock.now
+    let randomness = randomness
+    try write { writer in
+      let user = try UserDirectory.existing(name, writer)
+      try SharesOfUser.end(of: user, now: now, writer) { Int64(bitPattern: randomness.next()) }
+      try writer.removeUser(user.key)
+    }
+  }
+
+  /// What others may learn of a user.
+  public func profile(_ name: String) throws(CloudError) -> UserProfile {
+    do { return try storage.read { try $0.profile(of: UserDirectory.existing(name, $0).key) } } catch {
+      throw CloudServer.cloudError(error)
+    }
+  }
+
+  /// Changes what others may learn of a user.
+  ///
+  /// - Throws: `notFound` when there is no user of that name, `exists` when another one has the e-mail address,
+  ///   `badRequest` for an address or a name that is none.
+  public func setProfile(_ profile: UserProfile, for name: String) throws(CloudError) {
+    var profile = profile
+    profile.email = profile.email?.lowercased()
+    if let email = profile.email, !UserDirectory.isAddress(email) {
+      throw CloudError(.badRequest, "'\(email)' is no e-mail address")
+    }
+    for part in [profile.givenName, profile.familyName].compactMap({ $0 }) where !CloudServer.isPrintable(part) {
+      throw CloudError(.badRequest, "A name has 1 to 255 bytes and no control characters")
+    }
+    let new = profile
+    try write { writer in
+      let user = try UserDirectory.existing(name, writer)
+      if let email = new.email, let other = try writer.user(email: email), other.key != user.key {
+        throw CloudError(.exists, "User '\(other.name)' has the address \(email)")
+      }
+      try writer.setProfile(of: user.key, new)
+    }
+  }
+
+  /// Something on both sides of one `@`, no spaces.
+  private static func isAddress(_ text: String) -> Bool {
+    let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+    return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } && text.utf8.count <= 255
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
   }
 
   /// Lets the holder of the token with this SHA-256 act as the user.

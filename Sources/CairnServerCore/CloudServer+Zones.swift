@@ -36,8 +36,8 @@ extension CloudServer {
   public func zones(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [ZoneAnswer] {
     let (database, caller) = try open(caller, scope)
     return try read { reader in
-      try self.zones(database, reader).filter { !$0.isDeleted }
-        .sorted { $0.name < $1.name }.map { answer($0, caller) }
+      try self.zones(database, reader).compactMap { try shown($0, caller, reader) }
+        .sorted { $0.rowName < $1.rowName }.map { answer($0, caller) }
     }
   }
 
@@ -65,26 +65,31 @@ extension CloudServer {
     guard Set(operations.map(\.id.name)).count == operations.count else {
       throw CloudError(.badRequest, "A request may name a zone only once")
     }
+    guard scope.kind != .shared else {
+      throw CloudError(.accessDenied, "Zones of the shared database come and go with their shares")
+    }
     let (database, caller) = try open(caller, scope, toWrite: true)
     defer { if operations.contains(where: \.isDelete) { removeGarbage() } }
-    let (results, news) = try write(in: database.key) { [self] writer in
+    let (results, news, others) = try write(in: database.key) { [self] writer in
+      var others: [News] = []
       var finder = try NotificationFinder(self, caller, scope, database, writer)
       let results = try operations.map { operation -> Result<ZoneAnswer, CloudError> in
         do {
           let (answer, isNews) =
             switch operation {
             case .create(let id): try createZone(id, caller, database, writer)
-            case .delete(let id): (try deleteZone(id, caller, database, writer), true)
+            case .delete(let id): (try deleteZone(id, caller, database, &others, writer), true)
             }
-          if isNews { try finder?.zoneChanged(answer.id.name, writer) }
+          if isNews { try finder?.zoneChanged(answer.id, writer) }
           return .success(answer)
         } catch let error as CloudError {
           return .failure(error)
         }
       }
-      return (results, finder?.found ?? [])
+      return (results, finder?.found ?? [], others)
     }
     tell(news, NotificationHub.App(caller, scope), from: clientID)
+    tell(others)
     return results
   }
 
@@ -105,13 +110,17 @@ extension CloudServer {
   }
 
   private func deleteZone(
-    _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ writer: any StorageWriter
+    _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ others: inout [News], _ writer: any StorageWriter
   ) throws -> ZoneAnswer {
     guard id.name != CloudServer.defaultZoneName else {
       throw CloudError(.badRequest, "The default zone cannot be deleted")
     }
     let zone = try zone(id, caller, database, writer)
     try writer.removeSubscriptions(database.key, zone: zone.name)
+    if zone.hasShares, let place = try writer.place(ofZone: zone.key) {
+      let ended = try SharesOfUser.end(inZone: zone.key, now: clock.now, writer) { [self] in newIncarnation() }
+      others += try news(ended, in: zone, of: caller, place, [], except: caller, nil, writer)
+    }
     if zone.bytes != 0 { try writer.addUsage(-zone.bytes, user: caller.storageOwner, zone: zone.key) }
     try writer.markZoneDeleted(zone.key, position: try writer.takePosition(database.key))
     return ZoneAnswer(id: ZoneID(name: zone.name, owner: caller.zoneOwner), token: nil, atomic: true, isDeleted: true)
@@ -121,8 +130,14 @@ extension CloudServer {
     let isDefault = zone.name == CloudServer.defaultZoneName
     let hasFeed = !isDefault || settings.defaultZoneHasFeed
     return ZoneAnswer(
-      id: ZoneID(name: zone.name, owner: caller.zoneOwner), token: hasFeed ? caughtUp(zone) : nil,
-      atomic: !isDefault, isDeleted: zone.isDeleted)
+      id: zone.id(for: caller), token: hasFeed ? caughtUp(zone) : nil, atomic: !isDefault, isDeleted: zone.isDeleted)
+  }
+
+  /// An entry of a database's feed, from its row and what is to be seen of it.
+  func feedAnswer(_ row: StoredZone, _ zone: StoredZone?, _ caller: Caller) -> ZoneAnswer {
+    if let zone { return answer(zone, caller) }
+    guard caller.isInShared else { return answer(row, caller) }
+    return ZoneAnswer(id: ShareView.zoneID(ofRow: row.name), token: nil, atomic: true, isDeleted: true)
   }
 
   /// The token of a reader that has read the whole zone.

@@ -140,14 +140,14 @@ public final class CloudServer: Sendable {
     _ caller: Caller, _ scope: DatabaseScope, toWrite: Bool = false
   ) throws(CloudError) -> (StoredDatabase, Caller) {
     switch (scope.kind, caller.role) {
-    case (.private, .user), (.public, .user), (.public, .server): break
+    case (_, .user), (.public, .server): break
     case (.public, .anonymous) where !toWrite: break
-    case (.shared, .user): throw CloudError(.badRequest, "The shared database is not served yet")
     case (_, .server): throw CloudServer.publicOnly
     case (_, .anonymous): throw CloudError(.authenticationRequired, "request needs authorization")
     }
     var caller = caller
     caller.isInPublic = scope.kind == .public
+    caller.ownersScope = scope.kind == .shared ? scope.of(.private) : nil
     return (try database(caller.storageOwner, scope), caller)
   }
 
@@ -156,7 +156,7 @@ public final class CloudServer: Sendable {
     .authenticationFailed, "A server-to-server key opens the public database only")
 
   /// A database, made with its default zone when it is used first.
-  private func database(_ owner: Int64, _ scope: DatabaseScope) throws(CloudError) -> StoredDatabase {
+  func database(_ owner: Int64, _ scope: DatabaseScope) throws(CloudError) -> StoredDatabase {
     let key = DatabaseKey(user: owner, scope: scope)
     if let known = memory.withLock({ $0.databases[key] }) { return known }
     let stored = try read { try $0.database(owner, scope) }
@@ -168,6 +168,8 @@ public final class CloudServer: Sendable {
       database = try write { writer in
         if let stored = try writer.database(owner, scope) { return stored }
         let database = try writer.addDatabase(owner, scope, incarnation: incarnations.0)
+        // The shared database has the zones of others only.
+        guard scope.kind != .shared else { return database }
         _ = try writer.addZone(
           database.key, name: CloudServer.defaultZoneName, incarnation: incarnations.1,
           position: try writer.takePosition(database.key))
@@ -184,6 +186,12 @@ public final class CloudServer: Sendable {
   func zone(
     _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ reader: any StorageReader
   ) throws -> StoredZone {
+    if caller.isInShared {
+      guard let row = try reader.zone(database.key, named: ShareView.rowName(owner: id.owner, zone: id.name)),
+        let zone = try sharedZone(row, caller, reader)
+      else { throw CloudError(.zoneNotFound, "Zone '\(id.name)' does not exist") }
+      return zone
+    }
     guard CloudServer.owns(caller, id), let zone = try reader.zone(database.key, named: id.name), !zone.isDeleted else {
       throw CloudError(.zoneNotFound, "Zone '\(id.name)' does not exist")
     }
@@ -232,25 +240,27 @@ public final class CloudServer: Sendable {
 
   /// A stored row as the client sees it.
   func record(
-    _ row: StoredRecord, in zone: ZoneID, _ epochs: Epochs, fields: Fields, _ caller: Caller,
+    _ row: StoredRecord, in id: ZoneID, of zone: StoredZone, fields: Fields, _ caller: Caller,
     _ reader: any StorageReader
   ) throws -> Record {
     var fields = fields
     if row.hasAssets { try addAddresses(to: &fields, caller, reader) }
-    return Record(
-      id: RecordID(name: row.name, zone: zone), type: row.type, changeTag: epochs.tag(row.position), fields: fields,
+    var record = Record(
+      id: RecordID(name: row.name, zone: id), type: row.type, changeTag: zone.epochs.tag(row.position), fields: fields,
       created: RecordStamp(timestamp: row.created, userRecordName: try userName(row.createdBy, caller, reader)),
       modified: RecordStamp(timestamp: row.modified, userRecordName: try userName(row.modifiedBy, caller, reader)),
       parent: row.parent)
+    if row.isShared { record.sharing = try sharing(of: row, in: id, of: zone, caller, reader) }
+    return record
   }
 
   func record(
-    _ row: StoredRecord, in zone: ZoneID, _ epochs: Epochs, keys: [String]?, _ types: YieldedTypes,
+    _ row: StoredRecord, in id: ZoneID, of zone: StoredZone, keys: [String]?, _ types: YieldedTypes,
     _ caller: Caller, _ reader: any StorageReader
   ) throws -> Record {
     var fields = try FieldBlob.decode(row.fields, keys: keys)
     if !types.isEmpty { fields.adapt(types[row.type]) }
-    return try record(row, in: zone, epochs, fields: fields, caller, reader)
+    return try record(row, in: id, of: zone, fields: fields, caller, reader)
   }
 
   /// The record name of a user or of a server-to-server key: in a private database nearly always the caller.

@@ -50,7 +50,7 @@ public struct ModificationOutcome: Sendable {
   /// Nil where it was not asked for, and for a zone that does not exist or has no feed.
   public var position: FeedStep?
   /// What subscriptions say of it; told once it is durable.
-  var notifications: [CloudNotification] = []
+  var notifications: [News] = []
 }
 
 /// The answer to a lookup.

@@ -38,6 +38,9 @@ public struct ServerSettings: Sendable {
   /// How long a poll is held, in ms.
   public var pollHold = 55_000
 
+  /// Who may take part in one share, everybody counted who was invited or has come with its short GUID.
+  public var participantsPerShare = 500
+
   /// Bytes of an asset.
   public var bytesPerAsset: Int64 = 50 << 20
   /// How long an upload address works, in ms.
@@ -73,6 +76,11 @@ public struct DatabaseScope: Hashable, Sendable {
     self.container = container
     self.environment = environment
     self.kind = kind
+  }
+
+  /// Another database of the same container and environment.
+  func of(_ kind: DatabaseKind) -> DatabaseScope {
+    DatabaseScope(container: container, environment: environment, kind: kind)
   }
 }
 

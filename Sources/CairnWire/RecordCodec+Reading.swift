@@ -24,6 +24,7 @@ struct WireEntry {
   var parent: String?
   var zone: ZoneID?
   var isDeleted = false
+  var sharing: RecordSharing?
   var errorKeys: ErrorKeys?
 
   var error: CloudError? { errorKeys?.error }
@@ -31,9 +32,11 @@ struct WireEntry {
   /// The record, or nil where the entry has no name.
   mutating func takeRecord(in zone: ZoneID) -> Record? {
     guard let name else { return nil }
-    return Record(
+    var record = Record(
       id: RecordID(name: name, zone: zone), type: type ?? "", changeTag: changeTag,
       fields: Fields(uniqueFields: fields), created: created, modified: modified, parent: parent)
+    if let sharing { record.sharing = sharing }
+    return record
   }
 }
 
@@ -62,7 +65,7 @@ extension JSONReader {
         var keys = entry.errorKeys ?? ErrorKeys()
         if try !readErrorKey(key, into: &keys, zone: zone) { try skip() }
         entry.errorKeys = keys
-      default: try skip()
+      default: if try !readSharingKey(key, into: &entry.sharing, zone: zone) { try skip() }
       }
     }
     if !isRequest { entry.dropOwnZone(from: zone) }

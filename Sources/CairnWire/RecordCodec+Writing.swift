@@ -18,6 +18,7 @@ extension JSONWriter {
     if let stamp = record.created { self.stamp("created", stamp) }
     if let stamp = record.modified { self.stamp("modified", stamp) }
     if let parent = record.parent { self.parent(parent) }
+    if let sharing = record.sharing { sharingKeys(sharing, style) }
     key("zoneID")
     answeredZoneID(record.id.zone, style)
     endObject()
@@ -84,6 +85,7 @@ extension JSONWriter {
       }
       endObject()
       if let parent = record.parent { self.parent(parent) }
+      if let sharing = record.sharing { sharingKeys(sharing, style) }
     }
     endObject()
   }

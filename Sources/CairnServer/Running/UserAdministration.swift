@@ -54,6 +54,14 @@ public struct UserAdministration: Sendable {
     try directory.setQuota(bytes, for: name)
   }
 
+  /// What others may learn of a user.
+  public func profile(of name: String) throws(CloudError) -> UserProfile { try directory.profile(name) }
+
+  /// Changes what others may learn of a user, see ``UserDirectory/setProfile(_:for:)``.
+  public func setProfile(_ profile: UserProfile, for name: String) throws(CloudError) {
+    try directory.setProfile(profile, for: name)
+  }
+
   /// Removes a user with tokens and data.
   public func remove(_ name: String) throws(CloudError) { try directory.remove(name) }
 

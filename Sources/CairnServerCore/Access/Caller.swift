@@ -19,6 +19,15 @@ public struct Caller: Hashable, Sendable {
   public var role: Role
   /// Whether the database in use is the public one, whose owner is nobody.
   var isInPublic = false
+  /// In the shared database, the database of every owner that is meant: that of the same container and environment.
+  var ownersScope: DatabaseScope?
+  /// The owner of the zone in use, where it is another user.
+  var owner: Owner?
+
+  struct Owner: Hashable, Sendable {
+    var key: Int64
+    var recordName: String
+  }
 
   public init(key: Int64, name: String, recordName: String, role: Role = .user) {
     self.key = key
@@ -30,11 +39,21 @@ public struct Caller: Hashable, Sendable {
   /// An app without a user.
   public static let anonymous = Caller(key: 0, name: "", recordName: "", role: .anonymous)
 
-  /// The storage key of the owner of the database in use.
-  var storageOwner: Int64 { isInPublic ? 0 : key }
+  var isInShared: Bool { ownersScope != nil }
+
+  /// The storage key of the owner of the database in use; in the shared database, of the zone in use.
+  var storageOwner: Int64 { isInPublic ? 0 : owner?.key ?? key }
 
   /// How zones of the database in use name their owner.
-  public var zoneOwner: String { isInPublic ? ZoneID.currentOwner : recordName }
+  public var zoneOwner: String { isInPublic ? ZoneID.currentOwner : owner?.recordName ?? recordName }
+
+  /// The caller as one who is busy in a zone.
+  func acting(in zone: StoredZone) -> Caller {
+    guard let view = zone.view else { return self }
+    var caller = self
+    caller.owner = view.owner
+    return caller
+  }
 }
 
 extension AppCredential {

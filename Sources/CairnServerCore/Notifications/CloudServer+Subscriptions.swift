@@ -77,10 +77,10 @@ extension CloudServer {
     guard subscription.content.count <= settings.bytesPerSubscription else {
       throw CloudError(.badRequest, "A subscription may have \(settings.bytesPerSubscription) bytes")
     }
-    if let id = subscription.zone { _ = try zone(id, caller, database, writer) }
+    let zone = try subscription.zone.map { try self.zone($0, caller, database, writer) }
     if let query = subscription.query { _ = try QueryPlan(query, try schema(scope, writer)) }
     let row = StoredSubscription(
-      id: subscription.id, kind: subscription.kind, zone: subscription.zone?.name,
+      id: subscription.id, kind: subscription.kind, zone: zone?.rowName,
       query: subscription.query?.encoded, events: subscription.firesOn.reduce(0) { $0 | 1 << Int64($1.rawValue) },
       firesOnce: subscription.firesOnce, content: subscription.content)
     try writer.putSubscription(database.key, row)
@@ -89,7 +89,10 @@ extension CloudServer {
 
   private static func subscription(_ row: StoredSubscription, _ caller: Caller) -> Subscription {
     Subscription(
-      id: row.id, kind: row.kind, zone: row.zone.map { ZoneID(name: $0, owner: caller.zoneOwner) },
+      id: row.id, kind: row.kind,
+      zone: row.zone.map {
+        caller.isInShared ? ShareView.zoneID(ofRow: $0) : ZoneID(name: $0, owner: caller.zoneOwner)
+      },
       query: row.query.flatMap { RecordQuery(encodedFilters: $0) },
       firesOn: Set(Subscription.Event.allCases.filter { row.events & 1 << Int64($0.rawValue) != 0 }),
       firesOnce: row.firesOnce, content: row.content)

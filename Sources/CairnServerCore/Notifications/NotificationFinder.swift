@@ -33,9 +33,21 @@ struct NotificationFinder {
   }
 
   /// A zone came or went.
-  mutating func zoneChanged(_ name: String, _ writer: any StorageWriter) throws {
+  mutating func zoneChanged(_ zone: ZoneID, _ writer: any StorageWriter) throws {
     for subscription in subscriptions where subscription.kind == .database {
-      try fire(subscription, zone: name, nil, writer)
+      try fire(subscription, zone, nil, writer)
+    }
+  }
+
+  /// A zone has something new, be it that `changes` or only what can be seen of it.
+  mutating func zoneHasNews(
+    _ zone: StoredZone, _ changes: [Change], _ schema: SchemaMemory?, _ writer: any StorageWriter
+  ) throws {
+    for subscription in subscriptions where subscription.zone == nil || subscription.zone == zone.rowName {
+      switch subscription.kind {
+      case .zone, .database: try fire(subscription, zone.id(for: caller), nil, writer)
+      case .query: if let schema { try query(subscription, zone, changes, schema, writer) }
+      }
     }
   }
 
@@ -43,12 +55,7 @@ struct NotificationFinder {
     in zone: StoredZone, _ changes: [Change], _ schema: SchemaMemory, _ writer: any StorageWriter
   ) throws {
     guard !changes.isEmpty else { return }
-    for subscription in subscriptions where subscription.zone == nil || subscription.zone == zone.name {
-      switch subscription.kind {
-      case .zone, .database: try fire(subscription, zone: zone.name, nil, writer)
-      case .query: try query(subscription, zone, changes, schema, writer)
-      }
-    }
+    try zoneHasNews(zone, changes, schema, writer)
   }
 
   private mutating func query(
@@ -67,18 +74,18 @@ struct NotificationFinder {
         try server.userName(key, caller, writer)
       }
       guard try plan.isMet(by: values) else { continue }
-      try fire(subscription, zone: zone.name, change, writer)
+      try fire(subscription, zone.id(for: caller), change, writer)
       if subscription.firesOnce { return }
     }
   }
 
   private mutating func fire(
-    _ subscription: StoredSubscription, zone: String, _ change: Change?, _ writer: any StorageWriter
+    _ subscription: StoredSubscription, _ zone: ZoneID, _ change: Change?, _ writer: any StorageWriter
   ) throws {
     found.append(
       CloudNotification(
         container: scope.container, environment: scope.environment, subscription: subscription.id,
-        zone: ZoneID(name: zone, owner: caller.zoneOwner),
+        zone: zone,
         change: change.map { CloudNotification.Change(record: $0.row.name, event: $0.event) }))
     guard subscription.firesOnce else { return }
     _ = try writer.removeSubscription(database.key, id: subscription.id)

@@ -41,13 +41,13 @@ extension CloudServer {
       if let id = request.zone {
         zones = [try zone(id, caller, database, reader)]
       } else {
-        zones = try self.zones(database, reader).filter { !$0.isDeleted }
-          .sorted { $0.name.comparedBytes(to: $1.name) < 0 }
+        zones = try self.zones(database, reader).compactMap { try shown($0, caller, reader) }
+          .sorted { $0.rowName.comparedBytes(to: $1.rowName) < 0 }
       }
       let schema = try schema(scope, reader)
       let plan = try QueryPlan(request.query, schema)
       let fingerprint = QueryMarker.fingerprint(
-        request.query, zone: request.zone.map(\.name), incarnation: database.incarnation)
+        request.query, zone: request.zone == nil ? nil : zones.first?.rowName, incarnation: database.incarnation)
       var start: QueryPlace?
       if let marker = request.marker, !marker.isEmpty {
         start = try QueryMarker(marker, fingerprint: fingerprint, plan).place
@@ -87,7 +87,7 @@ private struct QueryWalk {
     for zone in zones {
       var first = ""
       if let start {
-        let order = zone.name.comparedBytes(to: start.zone)
+        let order = zone.rowName.comparedBytes(to: start.zone)
         if order < 0 { continue }
         if order == 0 { first = start.name }
       }
@@ -97,7 +97,7 @@ private struct QueryWalk {
           return false
         }
         rowsLeft -= 1
-        if try plan.isMet(by: values(row, zone)) {
+        if try plan.isMet(by: values(row, zone)), try zone.shows(row.name, reader) {
           guard records.count < limit, bytesLeft > 0 else {
             isCutOff = true
             return false
@@ -105,7 +105,7 @@ private struct QueryWalk {
           bytesLeft -= row.fields.count + 200
           records.append(try record(row, zone))
         }
-        end = QueryPlace(zone: zone.name, name: row.name)
+        end = QueryPlace(zone: zone.rowName, name: row.name)
         return true
       }
       if isCutOff { break }
@@ -118,8 +118,8 @@ private struct QueryWalk {
     for zone in zones {
       try reader.scanNames(zone.key, type: plan.recordType, after: "") { row in
         let values = try values(row, zone)
-        if try plan.isMet(by: values) {
-          first.offer(QueryPlace(zone: zone.name, name: row.name, values: try plan.sortValues(values)))
+        if try plan.isMet(by: values), try zone.shows(row.name, reader) {
+          first.offer(QueryPlace(zone: zone.rowName, name: row.name, values: try plan.sortValues(values)))
         }
         return true
       }
@@ -129,7 +129,7 @@ private struct QueryWalk {
     var records: [Record] = []
     for place in places.prefix(limit) {
       guard bytesLeft > 0 else { break }
-      guard let zone = zones.first(where: { $0.name == place.zone }),
+      guard let zone = zones.first(where: { $0.rowName == place.zone }),
         let row = try reader.record(zone.key, named: place.name)
       else { throw CloudError(.internalError, "A record was lost inside one snapshot") }
       bytesLeft -= row.fields.count + 200
@@ -147,7 +147,8 @@ private struct QueryWalk {
   }
 
   private func record(_ row: StoredRecord, _ zone: StoredZone) throws -> Record {
-    try server.record(
-      row, in: ZoneID(name: zone.name, owner: caller.zoneOwner), zone.epochs, keys: desiredKeys, types, caller, reader)
+    let caller = caller.acting(in: zone)
+    return try server.record(
+      row, in: zone.id(for: caller), of: zone, keys: desiredKeys, types, caller, reader)
   }
 }

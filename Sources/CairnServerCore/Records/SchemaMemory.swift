@@ -102,7 +102,9 @@ struct SchemaMemory: Sendable {
   /// - Throws: `badRequest` naming field and both types.
   mutating func admit(_ fields: inout Fields, of recordType: String, untyped: [String]) throws(CloudError) {
     if types[recordType] == nil {
-      guard !isLocked else { throw CloudError(.badRequest, "Unknown record type '\(recordType)' in a locked schema") }
+      guard !isLocked || recordType == RecordSharing.shareType else {
+        throw CloudError(.badRequest, "Unknown record type '\(recordType)' in a locked schema")
+      }
       types[recordType] = TypeSchema()
       changes.append(StoredSchemaField(recordType: recordType, field: "", kind: "", isFirm: true, hasYielded: false))
     }
@@ -133,7 +135,7 @@ struct SchemaMemory: Sendable {
     let kind = value.kind
     guard let known = types[recordType]?[field] else {
       if !isTyped, value.isEmptyList { return nil }
-      guard !isLocked else {
+      guard !isLocked || recordType == RecordSharing.shareType else {
         throw CloudError(.badRequest, "Unknown field '\(field)' of '\(recordType)' in a locked schema")
       }
       learn(kind, isFirm: isTyped, field, recordType)

@@ -5,7 +5,7 @@ import CairnRecords
 /// fails at least one operation.
 extension ZoneModification {
   mutating func judgeReferences(_ reader: any StorageReader) throws {
-    while try judgeOnce(reader) {}
+    while try judgeOnce(reader) || judgeCircles(reader) {}
   }
 
   /// One round. Returns whether an operation failed that had not failed before.
@@ -50,12 +50,17 @@ extension ZoneModification {
         // What this request says about the referrer counts, not what was stored before it.
         if gone.contains(reference.source) || positions[reference.source] != nil { continue }
         guard reference.kind == .deleteSelf else {
+          guard try zone.shows(reference.source, reader) else {
+            return CloudError(
+              .validatingReferenceError, "Record '\(name)' cannot be deleted: a record that is not shared refers to it")
+          }
           return CloudError(
             .validatingReferenceError,
             "Record '\(name)' cannot be deleted: field '\(reference.field)' of record '\(reference.source)' refers to "
               + (target == name ? "it" : "'\(target)'"))
         }
         guard let row = try reader.record(zone.key, named: reference.source), row.isLive else { continue }
+        if let error = try refusal(ofDeleting: row, reader) { return error }
         gone.insert(row.name)
         cascade.append(row)
         queue.append(row.name)
@@ -70,7 +75,11 @@ extension ZoneModification {
   ) throws -> CloudError? {
     for reference in steps[i].references {
       let target = reference.target
+      if reference.isOfShare {
+        if let error = try judgeRoot(i, positions, gone, reader) { return error }
+      }
       if gone.contains(target) { return missing(reference) }
+      if try isHidden(reference, positions, reader) { return missing(reference) }
       if reference.kind == .deleteSelf {
         let count = try referrers[target] ?? reader.deleteSelfReferrerCount(zone.key, of: target)
         let isNew = steps[i].live == nil

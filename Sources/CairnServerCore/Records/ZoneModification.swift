@@ -24,8 +24,12 @@ struct ZoneModification {
     /// What the operation adds to the usage of whom; known once quotas have been judged.
     var growth: (payer: Int64, bytes: Int64) = (0, 0)
     var failure: CloudError?
-    /// A forced delete of what is not there.
+    /// A delete that deletes nothing: a forced one of what is not there, or a participant's one of a share.
     var isNothing = false
+    /// What the record says about sharing, where it is a share.
+    var share: ShareChange?
+    /// The share that the caller leaves.
+    var leaves: StoredShare?
     var after: StoredRecord?
 
     init(index: Int, incoming: IncomingOperation, name: String) {
@@ -51,6 +55,13 @@ struct ZoneModification {
   var cascade: [StoredRecord] = []
   /// The position of the last change that an operation names; nil while nothing is stored.
   private(set) var lastOwnPosition: Int64?
+  /// Whether records were stored again that no operation names.
+  var hasRenewed = false
+  /// By user, the records of which the feed of this zone in his shared database has news.
+  var sharedNews: [Int64: Set<String>] = [:]
+
+  /// The database that gives the zone's positions.
+  private var positions: Int64 { zone.view?.database ?? database.key }
 
   init(
     server: CloudServer, zone: StoredZone, caller: Caller, database: StoredDatabase, now: Int64, isAtomic: Bool
@@ -90,6 +101,7 @@ struct ZoneModification {
     }
     if !(isAtomic && hasFailure) {
       try judgeQuota(reader)
+      try judgeSharedParents(reader)
       try judgeReferences(reader)
     }
     if isAtomic, hasFailure {
@@ -114,8 +126,10 @@ struct ZoneModification {
       throw CloudError(.badRequest, "'\(step.name)' is no valid record name")
     }
     step.before = try reader.record(zone.key, named: step.name)
+    try judgeAccess(step, reader)
     try judgePresence(step)
     try judgePermission(step)
+    try judgeLeaving(step)
     guard !step.kind.isDelete else { return }
     let record = step.incoming.operation.record
     step.type = try type(of: step)
@@ -124,6 +138,7 @@ struct ZoneModification {
     try merge(&fields, step, schema.yielded)
     try admitAssets(&fields, step, reader)
     step.references = try references(fields, step)
+    try judgeShare(step, reader)
     step.fields = fields
     let encoded = FieldBlob.encode(fields)
     guard encoded.count <= server.settings.bytesPerRecord else {
@@ -133,7 +148,8 @@ struct ZoneModification {
     step.after = StoredRecord(
       name: step.name, position: 0, type: step.type, created: step.live?.created ?? now,
       createdBy: step.live?.createdBy ?? caller.key, modified: now, modifiedBy: caller.key, parent: step.parent,
-      hasReferences: !step.references.isEmpty, hasAssets: !step.assets.isEmpty, fields: encoded)
+      hasReferences: !step.references.isEmpty, hasAssets: !step.assets.isEmpty,
+      isShared: step.live?.isShared == true || step.share != nil || step.wantsShortGUID, fields: encoded)
   }
 
   private func judgePresence(_ step: Step) throws {
@@ -166,7 +182,8 @@ struct ZoneModification {
   }
 
   private func type(of step: Step) throws -> String {
-    let given = step.incoming.operation.record.type
+    var given = step.incoming.operation.record.type
+    if given.isShareType { given = RecordSharing.shareType }
     if given.isEmpty {
       switch step.kind {
       case .create, .forceUpdate, .forceReplace:
@@ -232,7 +249,7 @@ struct ZoneModification {
     try storeUsage(writer)
     for step in steps {
       if step.isSave, var after = step.after {
-        after.position = try writer.takePosition(database.key)
+        after.position = try writer.takePosition(positions)
         last = after.position
         try writer.put(after, in: zone.key, replacing: step.before?.position)
         if after.hasReferences || step.before?.hasReferences == true {
@@ -249,18 +266,20 @@ struct ZoneModification {
     lastOwnPosition = last
     for row in cascade { last = try bury(row, time: nil, writer) }
     if let last { try writer.setZonePosition(zone.key, last) }
+    try storeShares(writer)
   }
 
   /// Replaces a live row by its tombstone.
   private func bury(_ row: StoredRecord, time: Int64?, _ writer: any StorageWriter) throws -> Int64 {
     var tombstone = row
-    tombstone.position = try writer.takePosition(database.key)
+    tombstone.position = try writer.takePosition(positions)
     tombstone.modified = time ?? now
     tombstone.modifiedBy = caller.key
     tombstone.died = now
     tombstone.parent = nil
     tombstone.hasReferences = false
     tombstone.hasAssets = false
+    tombstone.isShared = false
     tombstone.fields = []
     try writer.put(tombstone, in: zone.key, replacing: row.position)
     if row.hasReferences { try writer.setReferences(zone.key, source: row.name, []) }
@@ -274,19 +293,19 @@ struct ZoneModification {
     _ outcomes: inout [OperationOutcome?], _ keys: [String]?, _ options: RequestOptions, _ types: YieldedTypes,
     _ reader: any StorageReader
   ) throws {
-    let id = ZoneID(name: zone.name, owner: caller.zoneOwner)
+    let id = zone.id(for: caller)
     for step in steps {
       let recordID = RecordID(name: step.name, zone: id)
       if var failure = step.failure {
         if failure.code == .conflict, options.conflictRecords, let live = step.live {
-          failure.serverRecord = try server.record(live, in: id, zone.epochs, keys: nil, types, caller, reader)
+          failure.serverRecord = try server.record(live, in: id, of: zone, keys: nil, types, caller, reader)
         }
         outcomes[step.index] = .failed(recordID, failure)
       } else if let after = step.after, var fields = step.fields {
         if let keys {
           fields = keys.isEmpty ? Fields() : Fields(uniqueFields: fields.storage.filter { keys.contains($0.name) })
         }
-        outcomes[step.index] = .saved(try server.record(after, in: id, zone.epochs, fields: fields, caller, reader))
+        outcomes[step.index] = .saved(try server.record(after, in: id, of: zone, fields: fields, caller, reader))
       } else {
         outcomes[step.index] = .deleted(recordID)
       }

@@ -138,7 +138,8 @@ extension SQLiteSession {
     try statement.bind(8, record.modifiedBy)
     if let died = record.died { try statement.bind(9, died) }
     if let parent = record.parent { try statement.bind(10, parent) }
-    try statement.bind(11, (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : Int64(0)))
+    try statement.bind(
+      11, (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : 0) | (record.isShared ? 4 : Int64(0)))
     try statement.bind(12, record.fields)
     if let previous { try statement.bind(13, previous) }
     try statement.run()
@@ -160,7 +161,8 @@ extension SQLiteSession {
       try connection.run("DELETE FROM record WHERE zone = ? AND position = ?", row[0], row[1])
       try connection.run("UPDATE zone SET pruned = max(pruned, ?) WHERE key = ?", row[1], row[0])
     }
-    return rows.count == limit
+    let isMore = try pruneShareEntries(before: time, limit: limit)
+    return isMore || rows.count == limit
   }
 
   // MARK: Schema

@@ -70,6 +70,12 @@ final class SQLiteSession: StorageWriter {
     try callers("JOIN access_token ON access_token.user = user.key WHERE access_token.hash = ?", .blob(tokenHash)).first
   }
 
+  func user(recordName: String) throws -> Caller? {
+    try callers("WHERE record_name = ?", .text(recordName)).first
+  }
+
+  func user(email: String) throws -> Caller? { try callers("WHERE email = ?", .text(email)).first }
+
   func users() throws -> [Caller] { try callers("WHERE ? IS NULL ORDER BY name", .null) }
 
   private func callers(_ condition: String, _ value: Value) throws -> [Caller] {
@@ -92,7 +98,10 @@ final class SQLiteSession: StorageWriter {
     ).first.map { StoredDatabase(key: $0[0].asInteger, incarnation: $0[1].asInteger) }
   }
 
-  private static let zoneColumns = "SELECT key, name, incarnation, position, deleted, pruned, bytes FROM zone"
+  private static let zoneColumns = """
+    SELECT key, name, incarnation, position, deleted, pruned, bytes,
+      EXISTS (SELECT 1 FROM share WHERE share.zone = zone.key) FROM zone
+    """
 
   func zone(_ database: Int64, named name: String) throws -> StoredZone? {
     let statement = try connection.cached("\(Self.zoneColumns) WHERE database = ? AND name = ?")
@@ -117,7 +126,7 @@ final class SQLiteSession: StorageWriter {
   private func zone(_ row: Statement) -> StoredZone {
     StoredZone(
       key: row.integer(0), name: row.text(1), incarnation: row.integer(2), position: row.integer(3),
-      isDeleted: row.integer(4) != 0, pruned: row.integer(5), bytes: row.integer(6))
+      isDeleted: row.integer(4) != 0, pruned: row.integer(5), bytes: row.integer(6), hasShares: row.integer(7) != 0)
   }
 
   // MARK: Records
@@ -159,7 +168,7 @@ final class SQLiteSession: StorageWriter {
       name: row.text(0), position: row.integer(1), type: row.text(2), created: row.integer(3),
       createdBy: row.integer(4), modified: row.integer(5), modifiedBy: row.integer(6), died: row.optionalInteger(7),
       parent: row.optionalText(8), hasReferences: row.integer(9) & 1 != 0, hasAssets: row.integer(9) & 2 != 0,
-      fields: row.blob(10))
+      isShared: row.integer(9) & 4 != 0, fields: row.blob(10))
   }
 
   func referrers(_ zone: Int64, of target: String, limit: Int) throws -> [StoredReference] {

@@ -3,7 +3,7 @@ import CairnSQLite
 /// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
 enum SQLiteTables {
   /// Kept in `PRAGMA user_version`.
-  static let format: Int64 = 5
+  static let format: Int64 = 6
 
   static let create = """
     CREATE TABLE store (position INTEGER NOT NULL);
@@ -86,8 +86,32 @@ enum SQLiteTables {
     CREATE INDEX database_epoch_database ON database_epoch (database);
     """
 
+  /// What format 6 added.
+  static let shares = """
+    ALTER TABLE user ADD COLUMN email TEXT;
+    ALTER TABLE user ADD COLUMN given_name TEXT;
+    ALTER TABLE user ADD COLUMN family_name TEXT;
+    ALTER TABLE user ADD COLUMN discoverable INTEGER NOT NULL DEFAULT 1;
+    CREATE UNIQUE INDEX user_email ON user (email) WHERE email IS NOT NULL;
+    CREATE TABLE share (
+      key INTEGER PRIMARY KEY AUTOINCREMENT, zone INTEGER NOT NULL, root TEXT NOT NULL, name TEXT,
+      guid TEXT NOT NULL UNIQUE, permission TEXT NOT NULL, position INTEGER NOT NULL, pruned INTEGER NOT NULL,
+      UNIQUE (zone, root));
+    CREATE INDEX share_name ON share (zone, name);
+    CREATE TABLE share_participant (
+      share INTEGER NOT NULL, number INTEGER NOT NULL, user INTEGER, lookup_kind TEXT NOT NULL, lookup TEXT NOT NULL,
+      type TEXT NOT NULL, permission TEXT NOT NULL, accepted INTEGER NOT NULL, PRIMARY KEY (share, number))
+      WITHOUT ROWID;
+    CREATE INDEX share_participant_user ON share_participant (user);
+    CREATE TABLE share_entry (
+      share INTEGER NOT NULL, position INTEGER NOT NULL, zone INTEGER NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+      left_at INTEGER, PRIMARY KEY (share, position)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX share_entry_name ON share_entry (zone, name, share);
+    CREATE INDEX share_entry_left ON share_entry (left_at) WHERE left_at IS NOT NULL;
+    """
+
   /// What takes a store from each format to the next one.
-  private static let steps = [create, assets, subscriptions, access, databaseEpochs]
+  private static let steps = [create, assets, subscriptions, access, databaseEpochs, shares]
 
   /// Creates the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.
   ///

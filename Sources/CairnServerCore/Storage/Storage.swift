@@ -49,7 +49,7 @@ extension Storage {
 }
 
 /// Finds rows. Confined to the body that it was given to.
-public protocol StorageReader: AnyObject {
+public protocol StorageReader: ShareStorageReader {
   /// The epochs of a database, oldest first (web-services section 8).
   func epochs(_ database: Int64) throws -> [Epoch]
 
@@ -109,7 +109,7 @@ extension StorageReader {
 }
 
 /// Changes rows. Confined to the job that it was given to.
-public protocol StorageWriter: StorageReader {
+public protocol StorageWriter: StorageReader, ShareStorageWriter {
   /// The next position of a database; each is given out once.
   func takePosition(_ database: Int64) throws -> Int64
   /// Positions that are taken from now on belong to a new epoch of this name, in every database.
@@ -150,8 +150,8 @@ public protocol StorageWriter: StorageReader {
   func put(_ record: StoredRecord, in zone: Int64, replacing previous: Int64?) throws
   /// The references of `source` become exactly these.
   func setReferences(_ zone: Int64, source: String, _ references: [StoredReference]) throws
-  /// Removes up to `limit` tombstones of records that died before `time` and notes per zone how far that went. Returns
-  /// whether there may be more.
+  /// Removes up to `limit` tombstones of records that died before `time`, and as many entries of shares' feeds about
+  /// records that left before it, and notes per zone and per share how far that went. Returns whether there may be more.
   func pruneTombstones(before time: Int64, limit: Int) throws -> Bool
 
   func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws
@@ -223,10 +223,14 @@ public struct StoredZone: Hashable, Sendable {
   public var pruned: Int64
   /// What the records in it count for (``StorageWriter/addUsage(_:user:zone:)``).
   public var bytes: Int64
+  /// Whether rows of shares belong to records in it.
+  public var hasShares: Bool
+  /// What the caller sees of a zone of another user's; nil in the caller's own databases.
+  var view: ShareView?
 
   public init(
     key: Int64, name: String, incarnation: Int64, position: Int64, isDeleted: Bool = false, pruned: Int64 = 0,
-    bytes: Int64 = 0
+    bytes: Int64 = 0, hasShares: Bool = false
   ) {
     self.key = key
     self.name = name
@@ -235,6 +239,7 @@ public struct StoredZone: Hashable, Sendable {
     self.isDeleted = isDeleted
     self.pruned = pruned
     self.bytes = bytes
+    self.hasShares = hasShares
   }
 }
 
@@ -255,6 +260,8 @@ public struct StoredRecord: Sendable {
   public var hasReferences: Bool
   /// Whether rows of the index of assets belong to this record.
   public var hasAssets: Bool
+  /// Whether a row of shares belongs to this record: it is a share, or the root of one.
+  public var isShared: Bool
   /// Fields in the form of ``FieldBlob``; empty in a tombstone.
   public var fields: [UInt8]
 
@@ -263,7 +270,7 @@ public struct StoredRecord: Sendable {
   public init(
     name: String, position: Int64, type: String, created: Int64, createdBy: Int64, modified: Int64, modifiedBy: Int64,
     died: Int64? = nil, parent: String? = nil, hasReferences: Bool = false, hasAssets: Bool = false,
-    fields: [UInt8]
+    isShared: Bool = false, fields: [UInt8]
   ) {
     self.name = name
     self.position = position
@@ -276,6 +283,7 @@ public struct StoredRecord: Sendable {
     self.parent = parent
     self.hasReferences = hasReferences
     self.hasAssets = hasAssets
+    self.isShared = isShared
     self.fields = fields
   }
 }
