@@ -20,7 +20,7 @@ extension CloudServer {
   }
 
   /// A share as `viewer` may see it: owner and administrators see everybody with the address of the invitation, others
-  /// see who has been invited by name; who came with the short GUID sees only the owner and himself.
+  /// see who has been invited by name; who comes with the short GUID alone sees only the owner and himself.
   func describe(
     _ share: StoredShare, _ owner: Int64, for viewer: Int64, _ reader: any StorageReader
   ) throws -> RecordSharing {
@@ -37,7 +37,8 @@ extension CloudServer {
     var participants = [ownerAnswer]
     for one in stored {
       let isViewer = one.user == viewer
-      guard isManager || isViewer || one.kind != .publicUser && own?.kind != .publicUser else { continue }
+      let seesOthers = own.map { $0.kind != .publicUser } ?? false
+      guard isManager || isViewer || seesOthers && one.kind != .publicUser else { continue }
       participants.append(
         try answer(StoredParticipation(share: share, participant: one), showsLookup: isManager || isViewer, reader))
     }

@@ -28,9 +28,9 @@ extension ZoneModification {
   // MARK: Judging
 
   func judgeShare(_ step: Step, _ reader: any StorageReader) throws {
-    let wish = step.incoming.operation.record.sharing ?? RecordSharing()
     let isShare = step.type == RecordSharing.shareType
-    guard isShare || wish.createsShortGUID else { return }
+    guard isShare || step.wantsShortGUID else { return }
+    let wish = step.incoming.operation.record.sharing ?? RecordSharing()
     guard !caller.isInPublic, zone.name != CloudServer.defaultZoneName else {
       throw CloudError(.badRequest, "Records are shared from custom zones of private databases only")
     }

@@ -53,16 +53,19 @@ import Testing
 
   @Test("web-services section 12: a GUID alone opens a share with public permission, until that ends")
   func publicPermission() throws {
-    let guid = try world.share("root", open: .readOnly)
+    let guid = try world.share("root", open: .readOnly, with: [world.invitation(world.ben)])
     #expect(try world.zones(world.cleo).zones == [])
     let resolved = try world.core.resolveShares(
       world.cleo, ShareWorld.open, [ShareQuery(guid: guid, wantsRoot: true)])[0].get()
     #expect(resolved.participant.status == .unknown)
     #expect(resolved.participant.kind == .publicUser)
     #expect(resolved.root?.id.name == "root")
+    // A stranger is not told who else takes part.
+    #expect(resolved.share.sharing?.participants?.map(\.kind) == [.owner])
     // Looking is not coming.
     #expect(try world.zones(world.cleo).zones == [])
     #expect(try world.accept(world.cleo, guid).participant.permission == .readOnly)
+    #expect(try world.stored(world.cleo, "S-root")?.sharing?.participants?.map(\.kind) == [.owner, .publicUser])
     #expect(try world.save(world.cleo, "child", ["t": .string("x")]).error?.code == .accessDenied)
     try world.share("root", open: .readWrite)
     #expect(try world.save(world.cleo, "child", ["t": .string("x")]).error == nil)

@@ -13,19 +13,49 @@
       let place = try StorePlace(arguments)
       let administration = UserAdministration(storage: try place.openStorage())
       defer { administration.close() }
-      do { return try body(administration) } catch { throw described(error, place) }
+      do { return try body(administration) } catch { throw described(error, arguments, place) }
     }
 
-    private static func described(_ error: CloudError, _ place: StorePlace) -> CommandError {
-      switch error.code {
+    private static func described(_ error: CloudError, _ arguments: Arguments, _ place: StorePlace) -> CommandError {
+      let hasAddress = arguments.value("email") != nil
+      return switch error.code {
+      case .exists where hasAddress:
+        CommandError(
+          .failed, error.reason, remedy: "choose another name or address; cairn user list shows who is there")
       case .exists:
         CommandError(
           .failed, error.reason, remedy: "choose another name, or give this user a token with cairn user token")
       case .notFound: CommandError(.failed, error.reason, remedy: "see the names with cairn user list")
-      case .badRequest: CommandError.usage(error.reason, remedy: "choose another name")
+      case .badRequest:
+        CommandError.usage(error.reason, remedy: hasAddress ? "give one like anna@example.org" : "choose another name")
       case .tryAgainLater: CommandError(.failed, error.reason, remedy: "run the command again")
       default: CommandError(.failed, error.reason, remedy: place.remedy)
       }
+    }
+
+    /// What others may learn of a user.
+    static let profile: [CommandDeclaration.Option] = [
+      .value("email", "ADDRESS", "address by which others find and invite the user; an empty one takes it away"),
+      .value("given-name", "NAME", "given name that others see"),
+      .value("family-name", "NAME", "family name that others see"),
+      .choice("discoverable", ["yes", "no"], "whether others find the user"),
+    ]
+
+    static func change(
+      _ arguments: Arguments, _ name: String, _ users: UserAdministration
+    ) throws(CloudError) -> UserProfile {
+      var profile = try users.profile(of: name)
+      let before = profile
+      func text(_ option: String, _ present: String?) -> String? {
+        guard let given = arguments.value(option) else { return present }
+        return given.isEmpty ? nil : given
+      }
+      profile.email = text("email", profile.email)
+      profile.givenName = text("given-name", profile.givenName)
+      profile.familyName = text("family-name", profile.familyName)
+      if let choice = arguments.value("discoverable") { profile.isDiscoverable = choice == "yes" }
+      if profile != before { try users.setProfile(profile, for: name) }
+      return try users.profile(of: name)
     }
 
     static func report(_ made: UserAdministration.NewToken, _ context: CommandContext) {
@@ -41,12 +71,49 @@
   enum UserAddCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["user", "add"], summary: "Adds a user to a server and shows a token", positionals: [UserCommand.name],
-      options: UserCommand.data, example: "cairn user add anna --data /var/lib/cairn")
+      options: UserCommand.data + UserCommand.profile, example: "cairn user add anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
       UserCommand.report(
-        try UserCommand.administer(arguments) { (users) throws(CloudError) in try users.add(name) }, context)
+        try UserCommand.administer(arguments) { (users) throws(CloudError) in
+          let made = try users.add(name)
+          do throws(CloudError) { _ = try UserCommand.change(arguments, name, users) } catch {
+            // Nobody is added with half of what was asked for.
+            try users.remove(name)
+            throw error
+          }
+          return made
+        }, context)
+      return .done
+    }
+  }
+
+  /// `cairn user set`
+  enum UserSetCommand: Command {
+    static let declaration = CommandDeclaration(
+      words: ["user", "set"], summary: "Sets what others may learn of a user",
+      discussion: """
+        Apps find people by e-mail address to share records with them. A user who is not discoverable is found by \
+        nobody, but can take part in what is shared with the address. What is not named stays as it is.
+        """,
+      positionals: [UserCommand.name], options: UserCommand.data + UserCommand.profile,
+      example: "cairn user set anna --email anna@example.org --given-name Anna --data /var/lib/cairn")
+
+    static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
+      let name = try arguments.required("NAME")
+      let profile = try UserCommand.administer(arguments) { (users) throws(CloudError) in
+        try UserCommand.change(arguments, name, users)
+      }
+      context.output.report([
+        "user": .string(name), "email": profile.email.map { .string($0) } ?? .null,
+        "givenName": profile.givenName.map { .string($0) } ?? .null,
+        "familyName": profile.familyName.map { .string($0) } ?? .null, "discoverable": .bool(profile.isDiscoverable),
+      ]) {
+        let names = [profile.givenName, profile.familyName].compactMap { $0 }.joined(separator: " ")
+        return "user \(name)\nname \(names.isEmpty ? "none" : names)\nemail \(profile.email ?? "none")"
+          + (profile.isDiscoverable ? "" : "\nnot discoverable")
+      }
       return .done
     }
   }
