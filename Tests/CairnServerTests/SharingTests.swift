@@ -47,6 +47,7 @@ struct SharingTests {
     #"{"operationType":"\#(kind)","record":{"recordName":"\#(name)",\#(more)}}"#
   }
 
+  @discardableResult
   private func share(_ peer: Peer, _ invited: String, permission: String) throws -> JSONValue {
     let participants =
       #"[{"type":"USER","permission":"\#(permission)","userIdentity":{"lookupInfo":{"emailAddress":"\#(invited)"}}}]"#
@@ -68,7 +69,7 @@ struct SharingTests {
       Self.save("child", #""recordType":"Note","parent":{"recordName":"root"}"#),
       Self.save("other", #""recordType":"Note""#))
     let guid = try #require(root[0]["shortGUID"]?.string)
-    let share = try share(peer, "ben@example.org", permission: "READ_ONLY")
+    let share = try self.share(peer, "ben@example.org", permission: "READ_ONLY")
     #expect(share["shortGUID"]?.string == guid)
     #expect(share.list("participants").compactMap { $0["acceptanceStatus"]?.string } == ["ACCEPTED", "INVITED"])
 
@@ -100,7 +101,7 @@ struct SharingTests {
       "{\(zone),\"operations\":[" + Self.save("child", #""recordType":"Note","fields":{"t":{"value":"x"}}"#) + "]}"
     #expect(try guests.call("ben", "records/modify", write).list("records")[0].code == "ACCESS_DENIED")
     #expect(try guests.call("cleo", "records/modify", write).list("records")[0].code == "ZONE_NOT_FOUND")
-    try share(peer, "ben@example.org", permission: "READ_WRITE")
+    try self.share(peer, "ben@example.org", permission: "READ_WRITE")
     let saved = try guests.call("ben", "records/modify", write).list("records")[0]
     #expect(saved["zoneID"]?["ownerRecordName"]?.string == owner)
     #expect(try peer.changes().names.contains("child"))

@@ -1,6 +1,7 @@
 #if Server
   import CairnRecords
   import CairnServer
+  import CairnServerCore
 
   /// What the commands of `cairn user` share: the data folder, and errors in the words of users.
   private enum UserCommand {
