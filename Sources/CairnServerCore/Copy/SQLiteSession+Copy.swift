@@ -1,8 +1,16 @@
+import CairnRecords
 import CairnSQLite
 
 /// A store in SQLite as the source of a copy.
 extension SQLiteSession: StoreCopyReader {
   func copyParts(_ body: (StoreCopyPart) throws -> Void) throws {
+    // Half a copy would be worse than none: the parts of a copy do not know them yet.
+    let isBeyondCopies = try connection.scalar(
+      "SELECT EXISTS (SELECT 1 FROM share) OR EXISTS (SELECT 1 FROM user WHERE email IS NOT NULL OR given_name IS NOT NULL)"
+    )
+    guard isBeyondCopies?.asInteger != 1 else {
+      throw CloudError(.badRequest, "The store has shares, or names and addresses of users, which are not copied yet")
+    }
     let position = try currentPosition()
     try body(
       .head(
