@@ -151,7 +151,7 @@ struct SharingTests {
     #expect(try !cairn("list").output.contains("ben"))
     #expect(try cairn("add", "ben", "--email", "nothing").status == 2)
     #expect(
-      try cairn("set", "anna", "--email", "", "--discoverable", "no").output.contains("email none\nnot discoverable"))
+      try cairn("set", "anna", "--email", "none", "--discoverable", "no").output.contains("email none\nnot discoverable"))
     #expect(try cairn("add", "ben", "--email", "anna@example.org").status == 0)
   }
 }

@@ -36,9 +36,9 @@
 
     /// What others may learn of a user.
     static let profile: [CommandDeclaration.Option] = [
-      .value("email", "ADDRESS", "address by which others find and invite the user; an empty one takes it away"),
-      .value("given-name", "NAME", "given name that others see"),
-      .value("family-name", "NAME", "family name that others see"),
+      .value("email", "ADDRESS", "address by which others find and invite the user; none takes it away"),
+      .value("given-name", "NAME", "given name that others see, or none"),
+      .value("family-name", "NAME", "family name that others see, or none"),
       .choice("discoverable", ["yes", "no"], "whether others find the user"),
     ]
 
@@ -49,7 +49,7 @@
       let before = profile
       func text(_ option: String, _ present: String?) -> String? {
         guard let given = arguments.value(option) else { return present }
-        return given.isEmpty ? nil : given
+        return given == "none" ? nil : given
       }
       profile.email = text("email", profile.email)
       profile.givenName = text("given-name", profile.givenName)
