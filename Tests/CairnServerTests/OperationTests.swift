@@ -48,6 +48,47 @@ import Testing
   private static let save =
     #"{"operations":[{"operationType":"forceReplace","record":{"recordName":"SECRETNAME","recordType":"SECRETTYPE","fields":{"SECRETFIELD":{"value":"SECRETVALUE"}}}}]}"#
 
+  @Test("clients that wait for changes cost no thread each, however many they are")
+  func manyWait() throws {
+    let count = 1_500
+    try OpenFiles.allow(connections: 2 * count)
+    let storage = try SQLiteStorage.inMemory()
+    let users = UserDirectory(storage: storage)
+    var settings = ServerSettings()
+    settings.waitingPolls = count
+    var http = HTTPSettings()
+    http.connections = count + 100
+    let server = try RunningServer.start(
+      storage: storage, listen: ListenAddress(port: 0), settings: settings, http: http)
+    defer { server.stop() }
+    let port = try #require(UInt16(server.url.split(separator: ":").last ?? ""))
+    let threads = try Self.threads()
+    var waiting: [RawConnection] = []
+    for number in 0..<count {
+      // A user has a hundred addresses.
+      let name = "user\(number / 100)"
+      if number % 100 == 0 {
+        _ = try users.add(name)
+        try users.addToken(hash: WebAuthToken.hash(name), for: name)
+      }
+      let connection = try RawConnection(port: port)
+      let path = "/database/1/iCloud.test/production/private/tokens/create?ckWebAuthToken=\(name)"
+      let body = #"{"apnsEnvironment":"production"}"#
+      try connection.send("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+      let address = try #require(JSONValue(parsing: connection.answer().body)["webcourierURL"]?.string)
+      let start = try #require(address.firstRange(of: "/courier/"))
+      try connection.send("GET \(address[start.lowerBound...]) HTTP/1.1\r\nHost: x\r\n\r\n")
+      waiting.append(connection)
+    }
+    // Others run beside this test: their threads are allowed for.
+    #expect(try Self.threads() < threads + count / 10)
+    #expect(waiting.allSatisfy { !$0.hasEnded(within: 0) })
+  }
+
+  private static func threads() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
+  }
+
   @Test("the request log has a line per answer, and nothing secret of any request")
   func requestLog() throws {
     let served = try Served { $0.logsRequests = true }

@@ -8,6 +8,8 @@ public struct HTTPSettings: Sendable {
   public var metrics: ListenAddress?
   /// Whether each answer is logged, a line of JSON each.
   public var logsRequests = false
+  /// Connections at once; nil are 1,000, with no look at how many files may be open.
+  public var connections: Int?
   /// Connections of one address; nil does not limit. Behind a proxy all come from its address.
   public var connectionsPerAddress: Int?
   /// Seconds for a whole request, however it trickles in; a body has more time, by its bytes.
@@ -19,6 +21,7 @@ public struct HTTPSettings: Sendable {
 
   var limits: HTTPLimits {
     var limits = HTTPLimits()
+    if let connections { limits.connections = UInt32(clamping: connections) }
     limits.connectionsPerAddress = UInt32(clamping: connectionsPerAddress ?? 0)
     limits.requestSeconds = requestSeconds
     return limits

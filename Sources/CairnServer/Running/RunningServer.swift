@@ -60,6 +60,7 @@ public final class RunningServer: Sendable {
     clock: any ServerClock = SystemServerClock(), randomness: any ServerRandomness = SystemServerRandomness(),
     settings: ServerSettings, http: HTTPSettings, lock: Int32?, files: [String]
   ) throws(ServerStartError) -> RunningServer {
+    if let connections = http.connections { try OpenFiles.allow(connections: connections) }
     let (socket, bound) = try ListeningSocket.open(address)
     let core: CloudServer
     do {

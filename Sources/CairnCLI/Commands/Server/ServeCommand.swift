@@ -29,6 +29,9 @@
           "how long deletions are remembered, by default 180; a device that was away for longer fetches everything again"
         ),
         .integer(
+          "connections", "N", in: 100...100_000,
+          "connections at once, by default 1000; seven tenths of them may be clients that wait for changes"),
+        .integer(
           "connections-per-address", "N", in: 1...100_000,
           "connections of one address; by default not limited, because behind a proxy all have the same"),
         .integer("request-seconds", "N", in: 1...3_600, "time for a request to come in whole, by default 30"),
@@ -83,6 +86,7 @@
       settings.publicURL = try publicURL(arguments)
       settings.singleUseTokens = arguments.flag("single-use-tokens")
       settings.requestsPerSecond = try rate(arguments)
+      if let connections = arguments.integer("connections") { settings.waitingPolls = connections * 7 / 10 }
       if let days = arguments.integer("tombstone-days") { settings.tombstoneRetention = Int64(days) * 86_400_000 }
       return settings
     }
@@ -97,6 +101,7 @@
       }
       http.metrics = try arguments.value("metrics").map { try address($0, "metrics") }
       http.logsRequests = arguments.value("log") == "json"
+      http.connections = arguments.integer("connections")
       http.connectionsPerAddress = arguments.integer("connections-per-address")
       if let seconds = arguments.integer("request-seconds") { http.requestSeconds = Double(seconds) }
       return http
