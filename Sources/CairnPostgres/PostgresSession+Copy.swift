@@ -11,11 +11,14 @@ extension PostgresSession: StoreCopyReader {
         StoreCopyHead(
           secret: store.optionalBytes(0, 0), lastKey: store.integer(0, 1), lastCredential: store.integer(0, 2),
           lastPosition: store.integer(0, 3))))
-    let users = try query("SELECT key, name, record_name, created, bytes, quota FROM users ORDER BY key")
+    let users = try query(
+      "SELECT key, name, record_name, created, bytes, quota, \(Self.profileColumns) FROM users ORDER BY key")
     for row in 0..<users.count {
       let user = Caller(key: users.integer(row, 0), name: users.text(row, 1), recordName: users.text(row, 2))
       let usage = StoredUsage(bytes: users.integer(row, 4), quota: users.optionalInteger(row, 5))
       try body(.user(user, created: users.integer(row, 3), usage))
+      let profile = profile(users, row, from: 6)
+      if profile != UserProfile() { try body(.profile(user: user.key, profile)) }
     }
     let tokens = try query("SELECT hash, user_key, created FROM access_tokens")
     for row in 0..<tokens.count {
@@ -95,6 +98,7 @@ extension PostgresSession: StoreCopyReader {
         .assetUses(
           zone: zone, (0..<uses.count).map { StoreCopyAssetUse(source: uses.text($0, 0), digest: uses.bytes($0, 1)) }))
     }
+    try copyShares(zone, body)
   }
 }
 
@@ -105,7 +109,7 @@ extension PostgresSession: StoreCopyWriter {
   }
 
   func beginCopy() throws {
-    copiedZones = [:]
+    (copiedZones, copiedShares) = ([:], [:])
     // Whoever copies into the same store at the same time waits here, and then finds it filled.
     _ = try query("SELECT id FROM store WHERE id = 1 FOR UPDATE")
     guard try isEmptyStore() else { throw CloudError(.exists, "there is data in the target already") }
@@ -124,6 +128,7 @@ extension PostgresSession: StoreCopyWriter {
           .int(user.key), .text(user.name), .text(user.recordName), .int(created), .int(usage.bytes),
           .optional(usage.quota),
         ])
+    case .profile(let user, let profile): try setProfile(of: user, profile)
     case .token(let hash, let user, let created): try addToken(hash: hash, user: user, created: created)
     case .credential(let credential): try insert(credential)
     case .schemaField(let container, let environment, let field): try setSchemaField(container, environment, field)
@@ -147,6 +152,14 @@ extension PostgresSession: StoreCopyWriter {
         SELECT $1::bigint, $2::bigint, u.source, u.digest FROM unnest($3::bytea[], $4::bytea[]) AS u (source, digest)
         """,
         [.int(Self.database(ofZone: zone)), .int(zone), .names(uses.map(\.source)), .byteses(uses.map(\.digest))])
+    case .share(let share, let participants): try put(share, participants)
+    case .shareEntries(let zone, let entries):
+      for var entry in entries {
+        guard let share = copiedShares[entry.share] else { throw StoreCopyPart.shareIsMissing }
+        entry.share = share
+        try putShareEntry(entry, in: try copied(zone))
+      }
+      try connection.flush()
     case .asset(let asset, let keepUntil, let isSuspect):
       try change(
         """
@@ -154,6 +167,14 @@ extension PostgresSession: StoreCopyWriter {
         ON CONFLICT (digest) DO UPDATE SET keep_until = excluded.keep_until, suspect = excluded.suspect
         """, [.bytes(asset.digest), .int(asset.size), .int(keepUntil), .int(isSuspect ? 1 : 0)])
     }
+  }
+
+  private func put(_ share: StoredShare, _ participants: [StoredParticipant]) throws {
+    var new = share
+    (new.key, new.zone) = (0, try copied(share.zone))
+    let key = try putShare(new)
+    copiedShares[share.key] = key
+    try setParticipants(of: key, participants)
   }
 
   private func copied(_ zone: Int64) throws -> Int64 {

@@ -15,6 +15,14 @@ extension PostgresSession {
     try callers("JOIN access_tokens t ON t.user_key = u.key WHERE t.hash = $1", [.bytes(tokenHash)]).first
   }
 
+  func user(recordName: String) throws -> Caller? {
+    // What no text of PostgreSQL holds is no user's name.
+    guard !recordName.utf8.contains(0) else { return nil }
+    return try callers("WHERE u.record_name = $1", [.text(recordName)]).first
+  }
+
+  func user(email: String) throws -> Caller? { try callers("WHERE u.email = $1", [.name(email)]).first }
+
   func users() throws -> [Caller] {
     try callers("", []).sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
   }
@@ -37,7 +45,10 @@ extension PostgresSession {
     return rows.isEmpty ? nil : StoredDatabase(key: rows.integer(0, 0), incarnation: rows.integer(0, 1))
   }
 
-  private static let zoneColumns = "SELECT key, name, incarnation, position, deleted, pruned, bytes FROM zones"
+  private static let zoneColumns = """
+    SELECT key, name, incarnation, position, deleted, pruned, bytes,
+      EXISTS (SELECT 1 FROM shares WHERE shares.zone = zones.key) FROM zones
+    """
 
   func zone(_ database: Int64, named name: String) throws -> StoredZone? {
     let place = PostgresWork.ZoneName(database: database, name: name)
@@ -77,7 +88,7 @@ extension PostgresSession {
     StoredZone(
       key: rows.integer(row, 0), name: rows.text(row, 1), incarnation: rows.integer(row, 2),
       position: rows.integer(row, 3), isDeleted: rows.integer(row, 4) != 0, pruned: rows.integer(row, 5),
-      bytes: rows.integer(row, 6))
+      bytes: rows.integer(row, 6), hasShares: rows.integer(row, 7) != 0)
   }
 
   // MARK: Records
@@ -92,7 +103,7 @@ extension PostgresSession {
       createdBy: rows.integer(row, 4), modified: rows.integer(row, 5), modifiedBy: rows.integer(row, 6),
       died: rows.optionalInteger(row, 7), parent: rows.optionalText(row, 8),
       hasReferences: rows.integer(row, 9) & 1 != 0, hasAssets: rows.integer(row, 9) & 2 != 0,
-      fields: rows.bytes(row, 10))
+      isShared: rows.integer(row, 9) & 4 != 0, fields: rows.bytes(row, 10))
   }
 
   private func place(_ zone: Int64) -> [PostgresValue] { [.int(Self.database(ofZone: zone)), .int(zone)] }

@@ -27,8 +27,13 @@ extension PostgresSession {
 
   private func hasGarbage() throws -> Bool { try !query("SELECT 1 FROM garbage LIMIT 1").isEmpty }
 
-  /// Of one database at a time, whose lock it takes.
   func pruneTombstones(before time: Int64, limit: Int) throws -> Bool {
+    if try pruneRecords(before: time, limit: limit) { return true }
+    return try pruneShareEntries(before: time, limit: limit)
+  }
+
+  /// Of one database at a time, whose lock it takes.
+  private func pruneRecords(before time: Int64, limit: Int) throws -> Bool {
     let rows = try query(
       "SELECT database, zone, position FROM records WHERE died < $1 ORDER BY died LIMIT $2",
       [.int(time), .int(Int64(limit))])

@@ -5,8 +5,8 @@ import CairnServerCore
 extension PostgresSession {
   // MARK: Users
 
-  /// Keys of users and databases are given out once, also after what had them is gone.
-  private func newKey() throws -> Int64 {
+  /// Keys of users, databases and shares are given out once, also after what had them is gone.
+  func newKey() throws -> Int64 {
     directWrites += 1
     return try query("UPDATE store SET last_key = last_key + 1 WHERE id = 1 RETURNING last_key").integer(0, 0)
   }
@@ -20,11 +20,15 @@ extension PostgresSession {
   }
 
   func removeUser(_ user: Int64) throws {
+    // What the same job has done to others' databases.
+    directWrites += 1
+    try sendWork()
     let databases = try keys(of: user)
     for database in databases { try opened(database) }
     _ = try query("SELECT key FROM users WHERE key = $1 FOR UPDATE", [.int(user)])
     // No more can come now: who adds one takes the user's lock.
     guard try keys(of: user) == databases else { throw PostgresError.conflict }
+    try checkHasNoShares(user)
     let all = PostgresValue.ints(databases)
     try changeLater(
       """
@@ -37,6 +41,7 @@ extension PostgresSession {
     try changeLater("DELETE FROM database_names WHERE user_key = $1", [.int(user)])
     try changeLater("DELETE FROM couriers WHERE user_key = $1", [.int(user)])
     try removeTokens(of: user)
+    try changeLater("DELETE FROM share_participants WHERE user_key = $1", [.int(user)])
     try change("DELETE FROM users WHERE key = $1", [.int(user)])
     work = PostgresWork()
   }
@@ -81,6 +86,10 @@ extension PostgresSession {
       ])
     try changeLater(
       "INSERT INTO databases (key, position, epochs, last_zone) VALUES ($1, 0, $2, 0)", [.int(key), .bytes([])])
+    // It has its first epoch at once: a token may be made before anything is written, in a shared database.
+    var opened = try opened(key)
+    opened.isChanged = true
+    work.databases[key] = opened
     return StoredDatabase(key: key, incarnation: incarnation)
   }
 
@@ -225,7 +234,7 @@ extension PostgresSession {
   }
 
   private static func flags(_ record: StoredRecord) -> Int64 {
-    (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : 0)
+    (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : 0) | (record.isShared ? 4 : 0)
   }
 
   // MARK: Schema

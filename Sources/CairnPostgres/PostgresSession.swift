@@ -16,8 +16,9 @@ final class PostgresSession: StorageWriter {
   /// How often the job has changed the store itself, beside what waits in `work`.
   var directWrites = 0
 
-  /// Of a copy that is being put into the store: keys of zones there, by those where they come from.
+  /// Of a copy that is being put into the store: keys of zones and shares there, by those where they come from.
   var copiedZones: [Int64: Int64] = [:]
+  var copiedShares: [Int64: Int64] = [:]
 
   init(_ connection: PostgresConnection, isWriter: Bool) {
     self.connection = connection
@@ -194,6 +195,8 @@ struct PostgresWork {
   var referrers: [Name: [StoredReference]] = [:]
   var schemas: [SchemaName: Schema] = [:]
   var usages: [Int64: StoredUsage] = [:]
+  /// The zones of shares.
+  var shareZones: [Int64: Int64] = [:]
 
   // What waits to be written.
   var puts: [Int64: Puts] = [:]

@@ -3,7 +3,7 @@ import CairnServerCore
 /// The tables of a store. docs/internals/postgres-storage.md explains them.
 enum PostgresTables {
   /// What takes a store from each format to the next one. A statement ends with `;`, which occurs nowhere else.
-  static let steps = [create]
+  static let steps = [create, shares]
 
   static var format: Int64 { Int64(steps.count) }
 
@@ -66,6 +66,28 @@ enum PostgresTables {
       token text PRIMARY KEY, user_key bigint NOT NULL, client text, apps text NOT NULL, used bigint NOT NULL);
     CREATE TABLE news (
       id bigint PRIMARY KEY, sender bigint NOT NULL, added timestamptz NOT NULL DEFAULT now(), message bytea NOT NULL);
+    """
+
+  /// What format 2 added.
+  private static let shares = """
+    ALTER TABLE users ADD COLUMN email bytea;
+    ALTER TABLE users ADD COLUMN given_name bytea;
+    ALTER TABLE users ADD COLUMN family_name bytea;
+    ALTER TABLE users ADD COLUMN discoverable bigint NOT NULL DEFAULT 1;
+    CREATE UNIQUE INDEX users_email ON users (email);
+    CREATE TABLE shares (
+      key bigint PRIMARY KEY, zone bigint NOT NULL, root bytea NOT NULL, name bytea, guid bytea NOT NULL UNIQUE,
+      permission text NOT NULL, position bigint NOT NULL, pruned bigint NOT NULL, UNIQUE (zone, root));
+    CREATE INDEX shares_name ON shares (zone, name);
+    CREATE TABLE share_participants (
+      share bigint NOT NULL, number bigint NOT NULL, user_key bigint, lookup_kind text NOT NULL, lookup bytea NOT NULL,
+      type text NOT NULL, permission text NOT NULL, accepted bigint NOT NULL, PRIMARY KEY (share, number));
+    CREATE INDEX share_participants_user ON share_participants (user_key);
+    CREATE TABLE share_entries (
+      database bigint NOT NULL, share bigint NOT NULL, position bigint NOT NULL, zone bigint NOT NULL,
+      name bytea NOT NULL, type bytea NOT NULL, left_at bigint, PRIMARY KEY (database, share, position));
+    CREATE UNIQUE INDEX share_entries_name ON share_entries (database, zone, name, share);
+    CREATE INDEX share_entries_left ON share_entries (left_at) WHERE left_at IS NOT NULL;
     """
 
   /// Makes the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.

@@ -12,6 +12,7 @@ enum PostgresValue {
   static func optional(_ value: [UInt8]?) -> PostgresValue { value.map { .bytes($0) } ?? .null }
   /// Text that may hold anything, in a column of bytes.
   static func name(_ text: String) -> PostgresValue { .bytes(Array(text.utf8)) }
+  static func optionalName(_ text: String?) -> PostgresValue { text.map { .name($0) } ?? .null }
   static func names(_ texts: some Sequence<String>) -> PostgresValue { .byteses(texts.map { Array($0.utf8) }) }
 
   /// Types as PostgreSQL numbers them: int8 20, text 25, bytea 17, and arrays of them. A null takes its column's.

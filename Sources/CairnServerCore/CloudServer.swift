@@ -187,8 +187,10 @@ public final class CloudServer: Sendable {
     _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ reader: any StorageReader
   ) throws -> StoredZone {
     if caller.isInShared {
-      guard let row = try reader.zone(database.key, named: ShareView.rowName(owner: id.owner, zone: id.name)),
-        let zone = try sharedZone(row, caller, reader)
+      // The owner's zone first: a job takes the owner's database before those of participants.
+      guard let (zone, owner, home) = try ownersZone(id, caller, reader),
+        let row = try reader.zone(database.key, named: ShareView.rowName(owner: id.owner, zone: id.name)),
+        let zone = try sharedZone(row, zone, of: owner, home, caller, reader)
       else { throw CloudError(.zoneNotFound, "Zone '\(id.name)' does not exist") }
       return zone
     }

@@ -8,6 +8,22 @@ import Testing
 
 @testable import CairnServerCore
 
+/// Runs `body` on threads of its own and waits for all.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
+  let errors = Mutex<[any Error]>([])
+  let group = DispatchGroup()
+  for number in 0..<count {
+    group.enter()
+    let thread = Thread {
+      do { try body(number) } catch { errors.withLock { $0.append(error) } }
+      group.leave()
+    }
+    thread.start()
+  }
+  group.wait()
+  if let error = errors.withLock({ $0.first }) { throw error }
+}
+
 /// Several servers on one store in PostgreSQL.
 @Suite struct SharedStoreTests {
   /// Servers, as processes behind a load balancer are, and one user with a zone.
@@ -52,22 +68,6 @@ import Testing
         page.entries.compactMap { if case .record(let record) = $0 { record.id.name } else { nil } }, page.token
       )
     }
-  }
-
-  /// Runs `body` on threads of its own and waits for all.
-  private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
-    let errors = Mutex<[any Error]>([])
-    let group = DispatchGroup()
-    for number in 0..<count {
-      group.enter()
-      let thread = Thread {
-        do { try body(number) } catch { errors.withLock { $0.append(error) } }
-        group.leave()
-      }
-      thread.start()
-    }
-    group.wait()
-    if let error = errors.withLock({ $0.first }) { throw error }
   }
 
   @Test("W24: writers at three servers while a reader pages at all of them: the union of the pages is the final state")

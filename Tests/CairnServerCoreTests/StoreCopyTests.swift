@@ -17,6 +17,10 @@ import Testing
     let scope = DatabaseScope(container: "iCloud.test")
     let zone = ZoneID(name: "Notes")
     var anna = Caller.anonymous
+    /// Takes part in a share of Anna's.
+    var ben = Caller.anonymous
+    var sharedScope: DatabaseScope { DatabaseScope(container: scope.container, kind: .shared) }
+    var sharedZone: ZoneID { ZoneID(name: zone.name, owner: anna.recordName) }
 
     init(_ kind: StoreKind) throws { store = try TestStore(kind) }
 
@@ -28,9 +32,9 @@ import Testing
       return try body(server, storage)
     }
 
-    func save(_ server: CloudServer, _ names: String..., fields: Fields = [:]) throws {
+    func save(_ server: CloudServer, _ names: String..., parent: String? = nil, fields: Fields = [:]) throws {
       for name in names {
-        let record = Record(id: RecordID(name: name, zone: zone), type: "Note", fields: fields)
+        let record = Record(id: RecordID(name: name, zone: zone), type: "Note", fields: fields, parent: parent)
         _ = try server.modify(
           anna, scope, Modification(operations: [IncomingOperation(RecordOperation(.forceReplace, record))])
         ).outcomes[0].saved()
@@ -38,16 +42,18 @@ import Testing
     }
 
     mutating func fill() throws {
-      let (user, scope, zone) = try serving { server, storage in
+      let (user, guest, scope, zone) = try serving { server, storage in
         let users = UserDirectory(storage: storage, clock: clock)
         _ = try users.add("gone")
         let user = try users.add("anna")
         try users.remove("gone")
         try users.addToken(hash: [UInt8](repeating: 7, count: 32), for: "anna")
         try users.setQuota(1_000_000, for: "anna")
-        return (user, self.scope, self.zone)
+        let guest = try users.add("ben")
+        try users.setProfile(UserProfile(email: "ben@example.org", givenName: "Ben", isDiscoverable: false), for: "ben")
+        return (user, guest, self.scope, self.zone)
       }
-      anna = user
+      (anna, ben) = (user, guest)
       let caller = user
       let me = self
       try serving { server, _ in
@@ -69,7 +75,28 @@ import Testing
         let asset = try server.upload([1, 2, 3], to: target.path)
         try me.save(server, "x", fields: ["f": .asset(asset)])
         _ = try server.modifySubscriptions(caller, scope, [.create(Subscription(id: "s", kind: .database))])[0].get()
+        try me.share(server)
       }
+    }
+
+    /// `shared` with `in` below it, and `out` that was there: with Ben, who has accepted, and with an address.
+    private func share(_ server: CloudServer) throws {
+      try save(server, "shared")
+      try save(server, "in", "out", parent: "shared")
+      var sharing = RecordSharing()
+      sharing.root = RecordSharing.Root(name: "shared")
+      sharing.participants = [
+        ShareParticipant(UserIdentity(lookup: .userRecordName(ben.recordName)), permission: .readWrite),
+        ShareParticipant(UserIdentity(lookup: .emailAddress("later@example.org")), permission: .readOnly),
+      ]
+      var share = Record(id: RecordID(name: "S", zone: zone), type: "cloudkit.share")
+      share.sharing = sharing
+      let saved = try server.modify(
+        anna, scope, Modification(operations: [IncomingOperation(RecordOperation(.forceUpdate, share))])
+      ).outcomes[0].saved()
+      let guid = try #require(saved.sharing?.shortGUID)
+      _ = try server.acceptShares(ben, scope, [ShareQuery(guid: guid)])[0].get()
+      try save(server, "out")
     }
 
     /// Everything that a client sees.
@@ -78,11 +105,18 @@ import Testing
       options.allTombstones = true
       let page = try server.changes(anna, scope, [ZoneFeedQuery(zone: zone)], options)[0].get()
       let zones = try server.databaseChanges(anna, scope, since: nil, options)
+      let shared = try server.changes(ben, sharedScope, [ZoneFeedQuery(zone: sharedZone)], options)[0].get()
+      let sharedZones = try server.databaseChanges(ben, sharedScope, since: nil, options)
+      let guid = try server.read { try $0.participations(of: ben.key).first?.share.guid ?? "" }
+      #expect(shared.entries.count == 4)
       return [
         "\(page.entries)", "\(page.token)", "\(zones.zones)", "\(zones.token)",
         "\(try server.subscriptions(anna, scope))", "\(String(describing: try server.user(named: "anna")))",
         "\(String(describing: try server.caller(tokenHash: [UInt8](repeating: 7, count: 32))))",
         "\(try server.read { try $0.usage(of: anna.key) })",
+        "\(shared.entries)", "\(shared.token)", "\(sharedZones.zones)", "\(sharedZones.token)",
+        "\(try server.resolveShares(anna, scope, [ShareQuery(guid: guid, wantsRoot: true)])[0].get())",
+        "\(try server.read { try $0.profile(of: ben.key) })",
       ]
     }
   }
@@ -104,12 +138,15 @@ import Testing
     let token = try first.serving { server, _ in
       try server.changes(first.anna, first.scope, [ZoneFeedQuery(zone: first.zone)])[0].get().token
     }
+    let sharedToken = try first.serving { server, _ in
+      try server.changes(first.ben, first.sharedScope, [ZoneFeedQuery(zone: first.sharedZone)])[0].get().token
+    }
     var last = first
     for kind in [StoreKind.postgres, .postgres, .file, .file] {
       var next = try Sample(kind)
-      next.anna = first.anna
+      (next.anna, next.ben) = (first.anna, first.ben)
       let summary = try copy(last, to: next)
-      #expect(summary.users == 1 && summary.databases == 1 && summary.zones == 2 && summary.assets == 1)
+      #expect(summary.users == 2 && summary.databases == 2 && summary.zones == 3 && summary.assets == 1)
       #expect(try next.serving { server, _ in try next.picture(server) } == before)
       last = next
     }
@@ -117,8 +154,13 @@ import Testing
       try last.save(server, "new")
       let page = try server.changes(last.anna, last.scope, [ZoneFeedQuery(zone: last.zone, token: token)])[0].get()
       #expect(page.entries.count == 1)
+      // Ben's token goes on, and so does the share.
+      try last.save(server, "below", parent: "in")
+      let shared = try server.changes(
+        last.ben, last.sharedScope, [ZoneFeedQuery(zone: last.sharedZone, token: sharedToken)])[0].get()
+      #expect(shared.entries.count == 1)
       // Keys are not given out again.
-      #expect(try UserDirectory(storage: storage).add("berta").key > last.anna.key)
+      #expect(try UserDirectory(storage: storage).add("berta").key > last.ben.key)
       #expect(
         try server.modifyZones(last.anna, last.scope, [.create(ZoneID(name: "More"))])[0].get().isDeleted == false)
       // References came along.
@@ -132,7 +174,8 @@ import Testing
       #expect(gone.outcomes[0].isDeleted)
       let after = try server.changes(last.anna, last.scope, [ZoneFeedQuery(zone: last.zone, token: page.token)])[0]
         .get()
-      #expect(after.entries.count == 2)
+      // The deletions of it and of what refers to it, and the record from above.
+      #expect(after.entries.count == 3)
     }
     #expect(last.assets.count == 1)
   }
@@ -143,7 +186,7 @@ import Testing
     var first = try Sample(.postgres)
     try first.fill()
     var kept = try Sample(.file)
-    kept.anna = first.anna
+    (kept.anna, kept.ben) = (first.anna, first.ben)
     _ = try copy(first, to: kept)
     let undone = try first.serving { server, _ in
       try first.save(server, "y", "z")
@@ -151,10 +194,10 @@ import Testing
     }
     // The copy is the backup that is restored, and copied again before anybody has started a server on it.
     var next = try Sample(kind)
-    next.anna = first.anna
+    (next.anna, next.ben) = (first.anna, first.ben)
     _ = try copy(kept, to: next)
     let other = try copy(kept, to: try Sample(kind))
-    #expect(other.users == 1)
+    #expect(other.users == 2)
     try next.serving { server, _ in
       for i in 0..<5 { try next.save(server, "new\(i)") }
       let query = ZoneFeedQuery(zone: next.zone, token: undone)

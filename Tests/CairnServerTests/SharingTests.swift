@@ -60,7 +60,7 @@ struct SharingTests {
 
   @Test(
     "web-services W37: share a root, accept as second user, zone in shared database, permission enforced; uninvited refused",
-    arguments: [Transport.inProcess, .loopback])
+    arguments: Transport.allCases)
   func sharing(_ transport: Transport) throws {
     let guests = try Guests(transport)
     let peer = guests.peer

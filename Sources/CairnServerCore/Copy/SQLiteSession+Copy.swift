@@ -1,16 +1,8 @@
-import CairnRecords
 import CairnSQLite
 
 /// A store in SQLite as the source of a copy.
 extension SQLiteSession: StoreCopyReader {
   func copyParts(_ body: (StoreCopyPart) throws -> Void) throws {
-    // Half a copy would be worse than none: the parts of a copy do not know them yet.
-    let isBeyondCopies = try connection.scalar(
-      "SELECT EXISTS (SELECT 1 FROM share) OR EXISTS (SELECT 1 FROM user WHERE email IS NOT NULL OR given_name IS NOT NULL)"
-    )
-    guard isBeyondCopies?.asInteger != 1 else {
-      throw CloudError(.badRequest, "The store has shares, or names and addresses of users, which are not copied yet")
-    }
     let position = try currentPosition()
     try body(
       .head(
@@ -21,6 +13,8 @@ extension SQLiteSession: StoreCopyReader {
       let user = Caller(key: row[0].asInteger, name: row[1].asText, recordName: row[2].asText)
       let quota: Int64? = if case .integer(let quota) = row[5] { quota } else { nil }
       try body(.user(user, created: row[3].asInteger, StoredUsage(bytes: row[4].asInteger, quota: quota)))
+      let profile = try profile(of: user.key)
+      if profile != UserProfile() { try body(.profile(user: user.key, profile)) }
     }
     for row in try connection.rows("SELECT hash, user, created FROM access_token") {
       try body(.token(hash: row[0].asBytes, user: row[1].asInteger, created: row[2].asInteger))
@@ -89,6 +83,7 @@ extension SQLiteSession: StoreCopyReader {
     let uses = try connection.rows("SELECT source, digest FROM asset_use WHERE zone = ?", .integer(zone))
       .map { StoreCopyAssetUse(source: $0[0].asText, digest: $0[1].asBytes) }
     if !uses.isEmpty { try body(.assetUses(zone: zone, uses)) }
+    try copyShares(zone, body)
   }
 }
 
@@ -104,7 +99,7 @@ extension SQLiteSession: StoreCopyWriter {
     try connection.scalar("SELECT 1 FROM user UNION ALL SELECT 1 FROM database LIMIT 1") == nil
   }
 
-  func beginCopy() throws {}
+  func beginCopy() throws { copiedShares = [:] }
 
   func putCopy(_ part: StoreCopyPart) throws {
     switch part {
@@ -114,6 +109,7 @@ extension SQLiteSession: StoreCopyWriter {
         "INSERT INTO user (key, name, record_name, created, bytes, quota) VALUES (?, ?, ?, ?, ?, ?)",
         .integer(user.key), .text(user.name), .text(user.recordName), .integer(created), .integer(usage.bytes),
         usage.quota.map { .integer($0) } ?? .null)
+    case .profile(let user, let profile): try setProfile(of: user, profile)
     case .token(let hash, let user, let created): try addToken(hash: hash, user: user, created: created)
     case .credential(let credential):
       try addAppCredential(credential)
@@ -137,6 +133,18 @@ extension SQLiteSession: StoreCopyWriter {
     case .assetUses(let zone, let uses):
       for (source, all) in Dictionary(grouping: uses, by: \.source) {
         try setAssetUses(zone, source: source, Set(all.map(\.digest)))
+      }
+    case .share(let share, let participants):
+      var new = share
+      new.key = 0
+      let key = try putShare(new)
+      copiedShares[share.key] = key
+      try setParticipants(of: key, participants)
+    case .shareEntries(let zone, let entries):
+      for var entry in entries {
+        guard let share = copiedShares[entry.share] else { throw StoreCopyPart.shareIsMissing }
+        entry.share = share
+        try putShareEntry(entry, in: zone)
       }
     case .asset(let asset, let keepUntil, let isSuspect):
       try connection.run(

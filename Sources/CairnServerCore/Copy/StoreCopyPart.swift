@@ -3,6 +3,8 @@ public enum StoreCopyPart: Sendable {
   /// The first part.
   case head(StoreCopyHead)
   case user(Caller, created: Int64, StoredUsage)
+  /// Of a user whom others may learn something of.
+  case profile(user: Int64, UserProfile)
   case token(hash: [UInt8], user: Int64, created: Int64)
   case credential(AppCredential)
   case schemaField(container: String, ServerEnvironment, StoredSchemaField)
@@ -13,7 +15,17 @@ public enum StoreCopyPart: Sendable {
   case records(zone: Int64, [StoredRecord])
   case references(zone: Int64, [StoredReference])
   case assetUses(zone: Int64, [StoreCopyAssetUse])
+  case share(StoredShare, [StoredParticipant])
+  /// A piece of the feed of one share or more.
+  case shareEntries(zone: Int64, [StoredShareEntry])
   case asset(AssetSummary, keepUntil: Int64, isSuspect: Bool)
+}
+
+extension StoreCopyPart {
+  /// Why a target refuses an entry.
+  public static var shareIsMissing: StorageFailure {
+    StorageFailure("The copy has entries of a share that it does not have")
+  }
 }
 
 /// What belongs to a store as a whole.
@@ -72,6 +84,22 @@ public struct StoreCopyAssetUse: Hashable, Sendable {
 public protocol StoreCopyReader: StorageReader {
   /// Calls `body` with everything that the store holds, of one snapshot, owners before what they own.
   func copyParts(_ body: (StoreCopyPart) throws -> Void) throws
+}
+
+extension StoreCopyReader {
+  /// The shares of a zone with all that belongs to them.
+  public func copyShares(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
+    for share in try shares(.inZone(zone)) {
+      try body(.share(share, try participants(of: share.key)))
+      var position: Int64 = -1
+      while true {
+        let entries = try shareEntries(of: share.key, after: position, limit: StoreCopyBatch.records)
+        guard let last = entries.last else { break }
+        try body(.shareEntries(zone: zone, entries))
+        position = last.position
+      }
+    }
+  }
 }
 
 /// A writer into whose store a copy can be put.

@@ -59,10 +59,27 @@ extension CloudServer {
   /// A zone of the shared database as the caller sees it; nil where nothing is shared any more.
   func sharedZone(_ row: StoredZone, _ caller: Caller, _ reader: any StorageReader) throws -> StoredZone? {
     let id = ShareView.zoneID(ofRow: row.name)
-    guard !row.isDeleted, let scope = caller.ownersScope, let owner = try reader.user(recordName: id.owner),
+    guard !row.isDeleted, let (zone, owner, database) = try ownersZone(id, caller, reader) else { return nil }
+    return try sharedZone(row, zone, of: owner, database, caller, reader)
+  }
+
+  /// The live zone of another user's private database that an ID names, whether the caller sees something of it or not.
+  func ownersZone(
+    _ id: ZoneID, _ caller: Caller, _ reader: any StorageReader
+  ) throws -> (StoredZone, Caller, StoredDatabase)? {
+    guard let scope = caller.ownersScope, let owner = try reader.user(recordName: id.owner),
       let database = try reader.database(owner.key, scope),
-      var zone = try reader.zone(database.key, named: id.name), !zone.isDeleted
+      let zone = try reader.zone(database.key, named: id.name), !zone.isDeleted
     else { return nil }
+    return (zone, owner, database)
+  }
+
+  func sharedZone(
+    _ row: StoredZone, _ zone: StoredZone, of owner: Caller, _ database: StoredDatabase, _ caller: Caller,
+    _ reader: any StorageReader
+  ) throws -> StoredZone? {
+    guard !row.isDeleted else { return nil }
+    var zone = zone
     let parts = try reader.participations(of: caller.key).filter {
       $0.share.zone == zone.key && $0.participant.hasAccepted && $0.permission != .none
     }

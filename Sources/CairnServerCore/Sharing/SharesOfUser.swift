@@ -25,8 +25,10 @@ enum SharesOfUser {
       guard let place = try writer.place(ofZone: part.share.zone), let owner = try writer.user(key: place.user) else {
         continue
       }
+      // As it is now that its place is fixed.
+      guard let share = try writer.shares(.key(part.share.key)).first else { continue }
       var keeper = ShareKeeper(writer, place, owner: owner, now: now, newIncarnation: newIncarnation)
-      if let row = try keeper.leave(part.share, user.key) { try keeper.recordsChanged([row]) }
+      if let row = try keeper.leave(share, user.key) { try keeper.recordsChanged([row]) }
       _ = try keeper.finish()
     }
     for zone in try writer.sharedZones(of: user.key) {

@@ -207,7 +207,7 @@ extension SQLiteSession {
 
 extension UserLookup {
   /// How storage tells the kinds apart.
-  var stored: (kind: String, text: String) {
+  public var stored: (kind: String, text: String) {
     switch self {
     case .emailAddress(let text): ("email", text)
     case .phoneNumber(let text): ("phone", text)
@@ -216,7 +216,7 @@ extension UserLookup {
   }
 
   /// Nil where a participant has no look-up.
-  init?(kind: String, _ text: String) {
+  public init?(kind: String, _ text: String) {
     switch kind {
     case "email": self = .emailAddress(text)
     case "phone": self = .phoneNumber(text)

@@ -6,6 +6,8 @@ final class SQLiteSession: StorageWriter {
   let connection: Connection
   /// The newest position, as the transaction that is open sees it; only the writing session keeps it.
   var position: Int64?
+  /// Of a copy that is being put into the store: keys of shares there, by those where they come from.
+  var copiedShares: [Int64: Int64] = [:]
   /// The statements of the hot paths, by their place here: the connection's cache would hash their text each time.
   private var kept: [Statement?] = Array(repeating: nil, count: HotStatement.allCases.count)
 

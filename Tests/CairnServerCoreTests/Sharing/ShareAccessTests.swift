@@ -6,7 +6,7 @@ import Testing
 @testable import CairnServerCore
 
 /// What participants may write, and what everybody is told (web-services section 12).
-@Suite struct ShareAccessTests {
+@Suite(.everyStore) struct ShareAccessTests {
   private let world: ShareWorld
 
   init() throws {

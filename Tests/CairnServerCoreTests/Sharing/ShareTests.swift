@@ -6,7 +6,7 @@ import Testing
 @testable import CairnServerCore
 
 /// Shares: made, accepted, left and ended (web-services section 12).
-@Suite struct ShareTests {
+@Suite(.everyStore) struct ShareTests {
   private let world: ShareWorld
 
   init() throws {

@@ -1,12 +1,15 @@
 import CairnEngine
 import CairnRecords
 import CairnTesting
+import StoreSupport
 import Testing
 
 @testable import CairnServerCore
 
-/// One server in memory, an owner with a zone, and others; short words for what they do.
+/// One server in memory or on the store that ``EveryStore`` says, an owner with a zone, and others; short words for what they do.
 struct ShareWorld {
+  /// Goes after the server.
+  let store: TestStore
   let clock = ManualClock()
   let server: InMemoryServer
   let anna: Caller
@@ -21,7 +24,8 @@ struct ShareWorld {
   static let open = DatabaseScope(container: "iCloud.cairn", kind: .public)
 
   init(settings: ServerSettings = ServerSettings()) throws {
-    server = try InMemoryServer(clock: clock, settings: settings)
+    store = try TestStore(EveryStore.kind)
+    server = try InMemoryServer(storage: try store.open(), clock: clock, settings: settings)
     anna = try server.caller("anna")
     ben = try server.caller("ben")
     cleo = try server.caller("cleo")

@@ -6,7 +6,7 @@ import Testing
 @testable import CairnServerCore
 
 /// Feeds of shared zones (web-services sections 8 and 12).
-@Suite struct VisibilityTests {
+@Suite(.everyStore) struct VisibilityTests {
   @Test(
     "web-services section 12: records that come into a share reach tokens older than that, those that leave are deleted"
   )
