@@ -6,8 +6,8 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
-func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+func library(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
@@ -67,7 +67,9 @@ let package = Package(
         "CairnRecords", "CairnWire", "CairnEngine",
         .target(name: "CCurl", condition: .when(platforms: [.linux, .android])),
       ]),
-    library("CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd", "CCrypto"]),
+    library(
+      "CairnServer", ["CairnRecords", "CairnWire", "CairnServerCore", "CMicrohttpd", "CCrypto"],
+      resources: [.embedInCode("Console/Files")]),
     library("CairnPostgres", ["CairnRecords", "CairnServerCore", "CPostgres"]),
     library("CairnTesting", ["CairnRecords", "CairnSQLite", "CairnEngine", "CairnServerCore"]),
 

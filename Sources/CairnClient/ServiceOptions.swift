@@ -21,6 +21,8 @@ public struct ServiceOptions: Sendable {
   public var caFile: String?
   /// Names this client, so that a server tells it of others' changes only (web-services section 11).
   public var clientID: String?
+  /// What this device calls itself on servers of Cairn's (web-services section 17), for people to read.
+  public var deviceName: String?
   /// Called with each token that replaces the one before (web-services section 3), on the thread of the call.
   public var tokenChanged: (@Sendable (String) -> Void)?
 

@@ -68,6 +68,10 @@ public final class WebServicesDatabase: CloudDatabase {
       apiToken: options.apiToken, token: token, extensions: features?.request, clientID: options.clientID)
     var request = HTTPRequest(url: "\(path)?\(query)", headers: ["User-Agent: cairn"], body: body)
     if body != nil { request.headers.append("Content-Type: application/json") }
+    // To a server that has not said that it is one of Cairn's, the name would be of no use.
+    if let name = options.deviceName, let features, features != .none {
+      request.headers.append("X-Cairn-Device: \(RequestURL.encoded(name))")
+    }
     compress(&request, features)
 
     let answer: HTTPResponse

@@ -19,6 +19,7 @@ extension PostgresSession: StoreCopyReader {
       try body(.user(user, created: users.integer(row, 3), usage))
       let profile = profile(users, row, from: 6)
       if profile != UserProfile() { try body(.profile(user: user.key, profile)) }
+      try body(.visits(user: user.key, try devices(of: user.key), try usageByDay(of: user.key)))
     }
     let tokens = try query("SELECT hash, user_key, created FROM access_tokens")
     for row in 0..<tokens.count {
@@ -129,6 +130,9 @@ extension PostgresSession: StoreCopyWriter {
           .optional(usage.quota),
         ])
     case .profile(let user, let profile): try setProfile(of: user, profile)
+    case .visits(let user, let devices, let days):
+      for device in devices { try put(device, of: user) }
+      for day in days { try put(day, of: user) }
     case .token(let hash, let user, let created): try addToken(hash: hash, user: user, created: created)
     case .credential(let credential): try insert(credential)
     case .schemaField(let container, let environment, let field): try setSchemaField(container, environment, field)

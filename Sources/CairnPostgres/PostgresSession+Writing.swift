@@ -40,6 +40,8 @@ extension PostgresSession {
     try changeLater("DELETE FROM databases WHERE key = ANY($1)", [all])
     try changeLater("DELETE FROM database_names WHERE user_key = $1", [.int(user)])
     try changeLater("DELETE FROM couriers WHERE user_key = $1", [.int(user)])
+    try changeLater("DELETE FROM devices WHERE user_key = $1", [.int(user)])
+    try changeLater("DELETE FROM usage_days WHERE user_key = $1", [.int(user)])
     try removeTokens(of: user)
     try changeLater("DELETE FROM share_participants WHERE user_key = $1", [.int(user)])
     try change("DELETE FROM users WHERE key = $1", [.int(user)])

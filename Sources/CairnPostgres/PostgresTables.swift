@@ -3,7 +3,7 @@ import CairnServerCore
 /// The tables of a store. docs/internals/postgres-storage.md explains them.
 enum PostgresTables {
   /// What takes a store from each format to the next one. A statement ends with `;`, which occurs nowhere else.
-  static let steps = [create, shares]
+  static let steps = [create, shares, visits]
 
   static var format: Int64 { Int64(steps.count) }
 
@@ -88,6 +88,15 @@ enum PostgresTables {
       name bytea NOT NULL, type bytea NOT NULL, left_at bigint, PRIMARY KEY (database, share, position));
     CREATE UNIQUE INDEX share_entries_name ON share_entries (database, zone, name, share);
     CREATE INDEX share_entries_left ON share_entries (left_at) WHERE left_at IS NOT NULL;
+    """
+
+  /// What format 3 added.
+  private static let visits = """
+    CREATE TABLE devices (
+      user_key bigint NOT NULL, name text NOT NULL, container text NOT NULL, first_seen bigint NOT NULL,
+      last_seen bigint NOT NULL, PRIMARY KEY (user_key, name));
+    CREATE TABLE usage_days (
+      user_key bigint NOT NULL, day bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (user_key, day));
     """
 
   /// Makes the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.

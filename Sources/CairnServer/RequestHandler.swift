@@ -13,6 +13,7 @@ final class RequestHandler: HTTPHandler {
   private let bodyBytes: Int
   /// Whether clients speak TLS with this process itself.
   private let isSecure: Bool
+  let servesConsole: Bool
   let replays = ReplayGuard()
   /// Is told of every answer.
   let observer: any RequestObserver
@@ -21,13 +22,14 @@ final class RequestHandler: HTTPHandler {
 
   init(
     server: CloudServer, randomness: any ServerRandomness = SystemServerRandomness(), bodyBytes: Int,
-    isSecure: Bool = false, observer: any RequestObserver = NoObserver(),
+    isSecure: Bool = false, servesConsole: Bool = true, observer: any RequestObserver = NoObserver(),
     log: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.server = server
     self.randomness = randomness
     self.bodyBytes = bodyBytes
     self.isSecure = isSecure
+    self.servesConsole = servesConsole
     self.observer = observer
     self.log = log
     features = Features.announcement(server.settings)
@@ -45,6 +47,7 @@ final class RequestHandler: HTTPHandler {
       visit.scope = scope
       try authenticate(request, endpoint, scope, &visit)
       let call = try call(request, scope, visit)
+      server.noteVisit(call.caller, device: device(request), container: scope.container)
       let visit = visit
       endpoint.run(call) { [self] in answer($0, visit, respond) }
     } catch {
@@ -76,6 +79,11 @@ final class RequestHandler: HTTPHandler {
       visit.operation = "signin"
       let response = try signIn(request)
       return { $0(.success({ response })) }
+    }
+    if isConsolePath(request.path) {
+      visit.operation = "console"
+      let answer = try console(request, &visit)
+      return { $0(.success(answer)) }
     }
     guard request.path == "/health" else { return nil }
     visit.operation = "health"

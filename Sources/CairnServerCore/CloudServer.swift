@@ -33,6 +33,8 @@ public final class CloudServer: Sendable {
     var courierUse: [String: Int64] = [:]
     /// By user, where requests are limited.
     var allowances: [Int64: RequestAllowance] = [:]
+    /// When visits were last noted, by user and device; empty for requests that name none.
+    var visits: [Int64: [String: Int64]] = [:]
   }
 
   struct DatabaseKey: Hashable, Sendable {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CairnServer
 
-/// The checklist of web-services section 16, over every transport.
+/// The checklist of web-services section 17, over every transport.
 @Suite struct ConformanceTests {
   @Test(
     "W1: text/plain and unknown parameters and keys are accepted; an empty body means {}", arguments: Transport.allCases

@@ -39,8 +39,18 @@ enum ClientSupport {
     var options = ServiceOptions(
       server: server, container: place.container, environment: environment, token: token)
     options.clientID = clientID
+    options.deviceName = deviceName(ProcessInfo.processInfo.environment)
     options.caFile = try authorities(ProcessInfo.processInfo.environment)
     return WebServicesDatabase(options)
+  }
+
+  /// What this device calls itself on the server, for people: CAIRN_DEVICE_NAME, which may be empty for no name, else the
+  /// host's.
+  static func deviceName(_ environment: [String: String]) -> String? {
+    if let name = environment["CAIRN_DEVICE_NAME"] { return name.isEmpty ? nil : name }
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return nil }
+    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   /// The file of authorities to trust in place of the system's, for servers with a certificate of one's own: the first of

@@ -7,7 +7,7 @@ extension RequestHandler {
   func authenticate(
     _ request: HTTPRequest, _ endpoint: Endpoint, _ scope: DatabaseScope, _ visit: inout Visit
   ) throws(CloudError) {
-    let userToken = given(request.argument("ckWebAuthToken") ?? request.argument("ckSession"))
+    let userToken = given(request.argument("ckWebAuthToken") ?? request.argument("ckSession")) ?? bearer(request)
     let apiToken = given(request.argument("ckAPIToken"))
     if request.header(SignedRequest.keyHeader) != nil || request.header(SignedRequest.signatureHeader) != nil {
       guard userToken == nil, apiToken == nil else {
@@ -29,6 +29,17 @@ extension RequestHandler {
     visit.caller = .anonymous
   }
 
+  /// A user's token in a header, where it stands in no log of addresses.
+  func bearer(_ request: HTTPRequest) -> String? {
+    guard let header = request.header("authorization"), header.lowercased().hasPrefix("bearer ") else { return nil }
+    return given(header.dropFirst(7).trimmingCharacters(in: .whitespaces))
+  }
+
+  /// What the client's device calls itself (web-services section 17).
+  func device(_ request: HTTPRequest) -> String? {
+    request.header("x-cairn-device").flatMap { $0.removingPercentEncoding }
+  }
+
   private func given(_ text: String?) -> String? { text.flatMap { $0.isEmpty ? nil : $0 } }
 
   /// The app of an API token.
@@ -45,7 +56,7 @@ extension RequestHandler {
   // MARK: Users
 
   /// The token of a user; the one that takes its place, if one does, goes into `visit`.
-  private func user(_ token: String, _ visit: inout Visit) throws(CloudError) -> Caller {
+  func user(_ token: String, _ visit: inout Visit) throws(CloudError) -> Caller {
     // A plus that was not percent-encoded arrives as a space.
     let hash = WebAuthToken.hash(token.replacing(" ", with: "+"))
     guard let caller = try server.caller(tokenHash: hash) else {

@@ -10,6 +10,8 @@ public struct HTTPSettings: Sendable {
   public var logsRequests = false
   /// Connections at once; nil are 1,000, with no look at how many files may be open.
   public var connections: Int?
+  /// Whether the console is at `/console`.
+  public var servesConsole = true
   /// Connections of one address; nil does not limit. Behind a proxy all come from its address.
   public var connectionsPerAddress: Int?
   /// Seconds for a whole request, however it trickles in; a body has more time, by its bytes.

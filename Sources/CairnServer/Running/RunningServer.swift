@@ -74,7 +74,8 @@ public final class RunningServer: Sendable {
     let log = http.logsRequests ? RequestLog(now: { clock.now }, write: http.writeLog) : nil
     let observer = ServerObserver(log: log)
     let handler = RequestHandler(
-      server: core, bodyBytes: limits.bodyBytes, isSecure: http.identity != nil, observer: observer,
+      server: core, bodyBytes: limits.bodyBytes, isSecure: http.identity != nil, servesConsole: http.servesConsole,
+      observer: observer,
       log: { FileHandle.standardError.write(Data("cairn: \($0)\n".utf8)) })
     let listener = HTTPListener(handler: handler, limits: limits, identity: http.identity)
     try listener.start(socket)

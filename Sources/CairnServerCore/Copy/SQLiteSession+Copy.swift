@@ -15,6 +15,7 @@ extension SQLiteSession: StoreCopyReader {
       try body(.user(user, created: row[3].asInteger, StoredUsage(bytes: row[4].asInteger, quota: quota)))
       let profile = try profile(of: user.key)
       if profile != UserProfile() { try body(.profile(user: user.key, profile)) }
+      try body(.visits(user: user.key, try devices(of: user.key), try usageByDay(of: user.key)))
     }
     for row in try connection.rows("SELECT hash, user, created FROM access_token") {
       try body(.token(hash: row[0].asBytes, user: row[1].asInteger, created: row[2].asInteger))
@@ -110,6 +111,9 @@ extension SQLiteSession: StoreCopyWriter {
         .integer(user.key), .text(user.name), .text(user.recordName), .integer(created), .integer(usage.bytes),
         usage.quota.map { .integer($0) } ?? .null)
     case .profile(let user, let profile): try setProfile(of: user, profile)
+    case .visits(let user, let devices, let days):
+      for device in devices { try put(device, of: user) }
+      for day in days { try put(day, of: user) }
     case .token(let hash, let user, let created): try addToken(hash: hash, user: user, created: created)
     case .credential(let credential):
       try addAppCredential(credential)

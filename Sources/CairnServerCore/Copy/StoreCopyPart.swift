@@ -5,6 +5,7 @@ public enum StoreCopyPart: Sendable {
   case user(Caller, created: Int64, StoredUsage)
   /// Of a user whom others may learn something of.
   case profile(user: Int64, UserProfile)
+  case visits(user: Int64, [StoredDevice], [StoredUsageDay])
   case token(hash: [UInt8], user: Int64, created: Int64)
   case credential(AppCredential)
   case schemaField(container: String, ServerEnvironment, StoredSchemaField)

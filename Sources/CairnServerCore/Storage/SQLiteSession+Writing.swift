@@ -45,6 +45,8 @@ extension SQLiteSession {
     try connection.run(
       "DELETE FROM database_epoch WHERE database IN (SELECT key FROM database WHERE user = ?)", .integer(user))
     try connection.run("DELETE FROM database WHERE user = ?", .integer(user))
+    try connection.run("DELETE FROM device WHERE user = ?", .integer(user))
+    try connection.run("DELETE FROM usage_day WHERE user = ?", .integer(user))
     try removeTokens(of: user)
     try connection.run("DELETE FROM user WHERE key = ?", .integer(user))
   }

@@ -3,7 +3,7 @@ import CairnSQLite
 /// The tables of `cairn.db`. docs/internals/server-storage.md explains them.
 enum SQLiteTables {
   /// Kept in `PRAGMA user_version`.
-  static let format: Int64 = 6
+  static let format: Int64 = 7
 
   static let create = """
     CREATE TABLE store (position INTEGER NOT NULL);
@@ -110,8 +110,17 @@ enum SQLiteTables {
     CREATE INDEX share_entry_left ON share_entry (left_at) WHERE left_at IS NOT NULL;
     """
 
+  /// What format 7 added.
+  static let visits = """
+    CREATE TABLE device (
+      user INTEGER NOT NULL, name TEXT NOT NULL, container TEXT NOT NULL, first_seen INTEGER NOT NULL,
+      last_seen INTEGER NOT NULL, PRIMARY KEY (user, name)) WITHOUT ROWID;
+    CREATE TABLE usage_day (
+      user INTEGER NOT NULL, day INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (user, day)) WITHOUT ROWID;
+    """
+
   /// What takes a store from each format to the next one.
-  private static let steps = [create, assets, subscriptions, access, databaseEpochs, shares]
+  private static let steps = [create, assets, subscriptions, access, databaseEpochs, shares, visits]
 
   /// Creates the tables of an empty store and those that an older one lacks. Refuses a store of a newer format.
   ///

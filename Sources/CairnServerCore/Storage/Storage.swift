@@ -59,12 +59,20 @@ public protocol StorageReader: ShareStorageReader {
   func users() throws -> [Caller]
   /// Kept up to date with every write; nothing for a user who is not there.
   func usage(of user: Int64) throws -> StoredUsage
+  /// The one that was here last first.
+  func devices(of user: Int64) throws -> [StoredDevice]
+  /// Oldest day first; days without a visit are missing.
+  func usageByDay(of user: Int64) throws -> [StoredUsageDay]
 
   func appCredential(id: [UInt8]) throws -> AppCredential?
   /// All of them, by kind and name.
   func appCredentials() throws -> [AppCredential]
 
   func database(_ user: Int64, _ scope: DatabaseScope) throws -> StoredDatabase?
+  /// By container, environment and kind.
+  func databases(of user: Int64) throws -> [OwnedDatabase]
+  /// By type. Looks at every record of the zone, without their fields.
+  func typeCounts(_ zone: Int64) throws -> [StoredTypeCount]
   func zone(_ database: Int64, named name: String) throws -> StoredZone?
   /// Zones whose newest change is after `position`, oldest change first, deleted ones included.
   func zones(_ database: Int64, after position: Int64, limit: Int) throws -> [StoredZone]
@@ -128,6 +136,9 @@ public protocol StorageWriter: StorageReader, ShareStorageWriter {
   /// Adds to what the records of a zone take, and to the usage of `user`; less than 0 takes away. A user who is not there
   /// has no usage.
   func addUsage(_ bytes: Int64, user: Int64, zone: Int64) throws
+  /// Notes that a user was here: the usage of the day, and the device where it has said its name. A device that is there
+  /// keeps its first time. What is beyond ``VisitLimits`` goes. Does nothing for a user who is not there.
+  func noteVisit(of user: Int64, _ device: StoredDevice?, day: Int64) throws
 
   /// Stores a credential under a new number, which is never used again.
   func addAppCredential(_ credential: AppCredential) throws

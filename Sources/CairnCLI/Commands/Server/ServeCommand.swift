@@ -36,6 +36,7 @@
           "connections of one address; by default not limited, because behind a proxy all have the same"),
         .integer("request-seconds", "N", in: 1...3_600, "time for a request to come in whole, by default 30"),
         .value("metrics", "HOST:PORT", "serve /metrics for Prometheus and /health there; keep it from clients"),
+        .flag("no-console", "serve no web page at /console"),
         .choice("log", ["off", "json"], "a line per request on standard error, by default off"),
       ],
       example: "cairn serve --data /var/lib/cairn --listen 127.0.0.1:8420")
@@ -102,6 +103,7 @@
       http.metrics = try arguments.value("metrics").map { try address($0, "metrics") }
       http.logsRequests = arguments.value("log") == "json"
       http.connections = arguments.integer("connections")
+      http.servesConsole = !arguments.flag("no-console")
       http.connectionsPerAddress = arguments.integer("connections-per-address")
       if let seconds = arguments.integer("request-seconds") { http.requestSeconds = Double(seconds) }
       return http

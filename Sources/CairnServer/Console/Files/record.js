@@ -1,0 +1,74 @@
+// A record with its fields, and what the server knows of how it came about.
+
+import * as api from "./api.js";
+import { append, el, link, table } from "./dom.js";
+import { ago, clocks, isOwn, time, whole } from "./values.js";
+import { zonePath } from "./overview.js";
+import { zoneID } from "./zone.js";
+
+export async function recordView(view, database, zone, name) {
+  const path = zonePath(database, zone);
+  const answer = await api.post(database, "records/lookup", {
+    zoneID: zoneID(database, zone), records: [{ recordName: name }],
+  });
+  const record = answer.records[0];
+  const above = [link([""], "Zones"), link(path, zone)];
+  if (record.serverErrorCode) {
+    view.title(name, above);
+    const isGone = record.serverErrorCode === "NOT_FOUND";
+    return append(view.main, [el("p", {}, isGone ? "There is no such record; it may have been deleted." : record.reason)]);
+  }
+  view.title(name, [...above, link([...path, "type", record.recordType], record.recordType)]);
+  const edited = clocks(record.fields);
+  append(view.main, [facts(record, path), el("h2", {}, "Fields"), fieldTable(record, path, edited, false)]);
+  const own = Object.keys(record.fields).filter(isOwn);
+  if (own.length > 0) {
+    append(view.main, [
+      el("details", {}, el("summary", {}, "What Cairn keeps along"), fieldTable(record, path, edited, true)),
+    ]);
+  }
+  append(view.main, [el("h2", {}, "History"), history(record, edited)]);
+}
+
+function facts(record, path) {
+  const list = el("dl", { class: "facts" });
+  const add = (name, ...value) => append(list, [el("div", {}, el("dt", {}, name), el("dd", {}, ...value))]);
+  add("Type", record.recordType);
+  add("Created", time(record.created?.timestamp));
+  add("Modified", time(record.modified?.timestamp));
+  if (record.parent) add("Parent", link([...path, "record", record.parent.recordName], record.parent.recordName));
+  add("Change tag", el("code", {}, record.recordChangeTag));
+  return list;
+}
+
+function fieldTable(record, path, edited, own) {
+  const names = Object.keys(record.fields).filter((name) => isOwn(name) === own).sort();
+  if (names.length === 0) return el("p", { class: "faint" }, "No fields.");
+  const rows = names.map((name) => {
+    const field = record.fields[name];
+    const row = [name, whole(field, path), field.type ?? "–"];
+    return own ? row : [...row, edited.has(name) ? time(edited.get(name)) : "–"];
+  });
+  return table(own ? "Fields that Cairn keeps along" : "Fields",
+    own ? ["Field", "Value", "Type"] : ["Field", "Value", "Type", "Last edited"], rows, { wide: 1 }).box;
+}
+
+// Newest first. Earlier values are not kept anywhere.
+function history(record, edited) {
+  const events = new Map();
+  for (const [name, clock] of edited) events.set(clock, [...(events.get(clock) ?? []), name]);
+  const by = (stamp) => {
+    const name = stamp?.userRecordName;
+    return name ? ` by ${name === api.me ? "you" : name}` : "";
+  };
+  const entries = [...events].map(([clock, names]) => [clock, `Edited: ${names.sort().join(", ")}`]);
+  entries.push([record.created?.timestamp ?? 0, `Created on the server${by(record.created)}`]);
+  if (record.modified?.timestamp !== record.created?.timestamp) {
+    entries.push([record.modified?.timestamp ?? 0, `Last stored${by(record.modified)}`]);
+  }
+  entries.sort((a, b) => b[0] - a[0]);
+  return el("div", {},
+    el("p", { class: "faint" }, "For each field the time of its last edit. Earlier values are not kept."),
+    el("ol", { class: "history" }, ...entries.map(([at, text]) =>
+      el("li", {}, el("span", { class: "when" }, time(at), " · ", ago(at)), el("span", {}, text)))));
+}
