@@ -93,7 +93,7 @@ import Testing
     _ = try UserDirectory(storage: first).add("anna")
     first.close()
     for statement in [
-      "DROP TABLE cairn.shares, cairn.share_participants, cairn.share_entries",
+      "DROP TABLE cairn.shares, cairn.share_participants, cairn.share_entries, cairn.devices, cairn.usage_days",
       """
       ALTER TABLE cairn.users DROP COLUMN email, DROP COLUMN given_name, DROP COLUMN family_name,
         DROP COLUMN discoverable
