@@ -15,7 +15,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from webdriver import Browser, DriverError  # noqa: E402
-from world import HOSTILE, LINK, World  # noqa: E402
+from world import CONTAINER, HOSTILE, LINK, World  # noqa: E402
 
 TAB, ENTER = "\ue004", "\ue007"
 PHONE, DESKTOP = (360, 740), (1280, 800)
@@ -163,6 +163,20 @@ def live(check, world, laptop):
     check.says("Waiting for changes.")
 
 
+def shares(check, token, world):
+    """The root leads to its share, and that says who takes part."""
+    world.share(token)
+    check.sign_in(token)
+    check.open("zone", CONTAINER, "production", "private", "trips", "record", "trip")
+    check.heading("trip")
+    check.says("Short GUID")
+    check.open("zone", CONTAINER, "production", "private", "trips", "record", "share")
+    check.heading("share")
+    for text in ("Participants", "ben@example.org", "READ_ONLY", "INVITED", "Public permission"):
+        check.says(text)
+    check.picture("share")
+
+
 def hostile(check, token):
     check.sign_in(token)
     check.says(HOSTILE)
@@ -263,6 +277,7 @@ def main():
             live(check, world, laptop)
             keyboard(check, ada)
             hostile(check, eve)
+            shares(check, ada, world)
             rotating(check, world)
     print("the console works")
 

@@ -138,3 +138,18 @@ class World:
             raise RuntimeError(f"the server takes no hostile records: {failed}")
         self.post(token, "records/modify", {"zoneID": zone, "operations": [
             {"operationType": "forceDelete", "record": {"recordName": "gone"}}]})
+
+    def share(self, token):
+        """A trip that is shared with somebody who is to read it."""
+        zone = {"zoneName": "trips"}
+        self.post(token, "zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": zone}}]})
+        root = {"recordName": "trip", "recordType": "Trip", "fields": {"place": {"value": "Hut"}}, "createShortGUID": True}
+        share = {
+            "recordName": "share", "recordType": "cloudkit.share", "forRecord": {"recordName": "trip"}, "publicPermission": "NONE",
+            "participants": [{"type": "USER", "permission": "READ_ONLY", "acceptanceStatus": "INVITED",
+                              "userIdentity": {"lookupInfo": {"emailAddress": "ben@example.org"}}}]}
+        answer = self.post(token, "records/modify", {"zoneID": zone, "operations": [
+            {"operationType": "create", "record": record} for record in (root, share)]})
+        failed = [entry for entry in answer["records"] if "serverErrorCode" in entry]
+        if failed:
+            raise RuntimeError(f"the server does not share: {failed}")

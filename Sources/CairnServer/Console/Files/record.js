@@ -27,7 +27,21 @@ export async function recordView(view, database, zone, name) {
       el("details", {}, el("summary", {}, "What Cairn keeps along"), fieldTable(record, path, edited, true)),
     ]);
   }
+  if (record.participants) append(view.main, [el("h2", {}, "Participants"), participants(record)]);
   append(view.main, [el("h2", {}, "History"), history(record, edited)]);
+}
+
+// Who takes part in a share.
+function participants(record) {
+  const who = (participant) => {
+    const identity = participant.userIdentity ?? {};
+    const names = identity.nameComponents ?? {};
+    const name = [names.givenName, names.familyName].filter(Boolean).join(" ");
+    return name || identity.lookupInfo?.emailAddress || identity.userRecordName || identity.lookupInfo?.userRecordName || "–";
+  };
+  const rows = record.participants.map((participant) =>
+    [who(participant), participant.type ?? "–", participant.permission ?? "–", participant.acceptanceStatus ?? "–"]);
+  return table("Participants of the share", ["Who", "Role", "Permission", "Status"], rows).box;
 }
 
 function facts(record, path) {
@@ -37,6 +51,9 @@ function facts(record, path) {
   add("Created", time(record.created?.timestamp));
   add("Modified", time(record.modified?.timestamp));
   if (record.parent) add("Parent", link([...path, "record", record.parent.recordName], record.parent.recordName));
+  if (record.share) add("Share", link([...path, "record", record.share.recordName], record.share.recordName));
+  if (record.shortGUID) add("Short GUID", el("code", {}, record.shortGUID));
+  if (record.publicPermission) add("Public permission", record.publicPermission);
   add("Change tag", el("code", {}, record.recordChangeTag));
   return list;
 }
