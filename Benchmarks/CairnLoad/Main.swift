@@ -55,7 +55,9 @@ enum Main {
             })
           try crew.work(until: end)
           var isSettled = false
-          for _ in 0..<20 where !isSettled {
+          for round in 0..<40 where !isSettled {
+            // A server that has put a device off is not asked before its time is over.
+            if round > 1 { Thread.sleep(forTimeInterval: 0.5) }
             barrier.wait()
             let isQuiet = try crew.settle()
             isSettled = barrier.agree(isQuiet)
