@@ -38,7 +38,7 @@ extension PostgresSession: StoreCopyReader {
   private func copySchema(_ body: (StoreCopyPart) throws -> Void) throws {
     let scopes = try query("SELECT container, environment FROM schema_versions")
     for row in 0..<scopes.count {
-      guard let environment = ServerEnvironment(rawValue: scopes.text(row, 1)) else { continue }
+      let environment = try ServerEnvironment(copying: scopes.text(row, 1))
       for field in try schema(scopes.text(row, 0), environment) {
         try body(.schemaField(container: scopes.text(row, 0), environment, field))
       }
@@ -52,9 +52,8 @@ extension PostgresSession: StoreCopyReader {
       FROM databases d JOIN database_names n ON n.key = d.key ORDER BY d.key
       """)
     for row in 0..<rows.count {
-      guard let environment = ServerEnvironment(rawValue: rows.text(row, 3)),
-        let kind = DatabaseKind(rawValue: rows.text(row, 4))
-      else { continue }
+      let environment = try ServerEnvironment(copying: rows.text(row, 3))
+      let kind = try DatabaseKind(copying: rows.text(row, 4))
       let key = rows.integer(row, 0)
       try body(
         .database(
@@ -72,25 +71,14 @@ extension PostgresSession: StoreCopyReader {
   }
 
   private func copyContent(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
-    var batch: [StoredRecord] = []
-    var bytes = 0
-    try scan(zone, after: -1, newestFirst: false) { record in
-      batch.append(record)
-      bytes += record.fields.count
-      if batch.count == StoreCopyBatch.records || bytes > StoreCopyBatch.bytes {
-        try body(.records(zone: zone, batch))
-        (batch, bytes) = ([], 0)
-      }
-      return true
-    }
-    if !batch.isEmpty { try body(.records(zone: zone, batch)) }
+    try copyRecords(zone, body)
     let place: [PostgresValue] = [.int(Self.database(ofZone: zone)), .int(zone)]
     let rows = try query(
       "SELECT source, field, target, kind FROM record_references WHERE database = $1 AND zone = $2", place)
-    let references = (0..<rows.count).compactMap { row in
-      StoredReference.Kind(rawValue: rows.integer(row, 3)).map {
-        StoredReference(source: rows.text(row, 0), field: rows.text(row, 1), target: rows.text(row, 2), kind: $0)
-      }
+    let references = try (0..<rows.count).map { row in
+      StoredReference(
+        source: rows.text(row, 0), field: rows.text(row, 1), target: rows.text(row, 2),
+        kind: try StoredReference.Kind(copying: rows.integer(row, 3)))
     }
     if !references.isEmpty { try body(.references(zone: zone, references)) }
     let uses = try query("SELECT source, digest FROM asset_uses WHERE database = $1 AND zone = $2", place)

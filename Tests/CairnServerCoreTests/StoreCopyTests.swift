@@ -1,5 +1,6 @@
 import CairnPostgres
 import CairnRecords
+import CairnSQLite
 import CairnTesting
 import Foundation
 import StoreSupport
@@ -207,6 +208,27 @@ import Testing
         return
       }
       #expect(error.expiryCause == .epoch)
+    }
+  }
+
+  @Test("a copy leaves nothing out: what this version does not know ends it, and the target stays empty")
+  func unknownContent() throws {
+    for damage in [
+      "UPDATE database SET kind = 'strange'", "UPDATE database SET environment = 'strange'",
+      "UPDATE schema_field SET environment = 'strange'", "UPDATE reference SET kind = 99",
+    ] {
+      var source = try Sample(.file)
+      try source.fill()
+      try Connection(path: source.store.path).execute(damage)
+      let target = try Sample(.memory)
+      let (from, to) = (try source.store.open(), try target.store.open())
+      defer {
+        from.close()
+        to.close()
+      }
+      let error = failure { _ = try StoreCopy(from: (from, source.assets), to: (to, target.assets)).run() }
+      #expect(error?.reason.contains("does not know") == true, "\(damage): \(String(describing: error))")
+      #expect(try to.read { try $0.users() }.isEmpty)
     }
   }
 

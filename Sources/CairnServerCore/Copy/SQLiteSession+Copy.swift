@@ -25,10 +25,9 @@ extension SQLiteSession: StoreCopyReader {
     let databases = try connection.rows(
       "SELECT key, user, container, environment, kind, incarnation FROM database ORDER BY key")
     for row in databases {
-      guard let environment = ServerEnvironment(rawValue: row[3].asText),
-        let kind = DatabaseKind(rawValue: row[4].asText)
-      else { continue }
-      let scope = DatabaseScope(container: row[2].asText, environment: environment, kind: kind)
+      let scope = DatabaseScope(
+        container: row[2].asText, environment: try ServerEnvironment(copying: row[3].asText),
+        kind: try DatabaseKind(copying: row[4].asText))
       let database = StoreCopyDatabase(
         key: row[0].asInteger, user: row[1].asInteger, scope: scope, incarnation: row[5].asInteger, position: position,
         epochs: try epochs(row[0].asInteger))
@@ -53,7 +52,7 @@ extension SQLiteSession: StoreCopyReader {
 
   private func copySchema(_ body: (StoreCopyPart) throws -> Void) throws {
     for row in try connection.rows("SELECT DISTINCT container, environment FROM schema_field") {
-      guard let environment = ServerEnvironment(rawValue: row[1].asText) else { continue }
+      let environment = try ServerEnvironment(copying: row[1].asText)
       for field in try schema(row[0].asText, environment) {
         try body(.schemaField(container: row[0].asText, environment, field))
       }
@@ -61,24 +60,13 @@ extension SQLiteSession: StoreCopyReader {
   }
 
   private func copyContent(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
-    var batch: [StoredRecord] = []
-    var bytes = 0
-    try scan(zone, after: -1, newestFirst: false) { record in
-      batch.append(record)
-      bytes += record.fields.count
-      if batch.count == StoreCopyBatch.records || bytes > StoreCopyBatch.bytes {
-        try body(.records(zone: zone, batch))
-        (batch, bytes) = ([], 0)
-      }
-      return true
-    }
-    if !batch.isEmpty { try body(.records(zone: zone, batch)) }
+    try copyRecords(zone, body)
     let references = try connection.rows(
       "SELECT source, field, target, kind FROM reference WHERE zone = ?", .integer(zone)
-    ).compactMap { row in
-      StoredReference.Kind(rawValue: row[3].asInteger).map {
-        StoredReference(source: row[0].asText, field: row[1].asText, target: row[2].asText, kind: $0)
-      }
+    ).map { row in
+      StoredReference(
+        source: row[0].asText, field: row[1].asText, target: row[2].asText,
+        kind: try StoredReference.Kind(copying: row[3].asInteger))
     }
     if !references.isEmpty { try body(.references(zone: zone, references)) }
     let uses = try connection.rows("SELECT source, digest FROM asset_use WHERE zone = ?", .integer(zone))
@@ -86,12 +74,6 @@ extension SQLiteSession: StoreCopyReader {
     if !uses.isEmpty { try body(.assetUses(zone: zone, uses)) }
     try copyShares(zone, body)
   }
-}
-
-/// How much of a store is on its way at a time.
-public enum StoreCopyBatch {
-  public static let records = 1_000
-  public static let bytes = 4 << 20
 }
 
 /// A store in SQLite as the target of a copy.

@@ -81,6 +81,23 @@ public struct StoreCopyAssetUse: Hashable, Sendable {
   }
 }
 
+/// How much of a store is on its way at a time.
+public enum StoreCopyBatch {
+  public static let records = 1_000
+  public static let bytes = 4 << 20
+}
+
+extension RawRepresentable {
+  /// A stored word. A copy leaves out nothing without a word about it: what this version does not know ends it.
+  public init(copying stored: RawValue) throws {
+    guard let value = Self(rawValue: stored) else {
+      throw StorageFailure(
+        "The store holds '\(stored)', which this version does not know: update cairn, or see its log")
+    }
+    self = value
+  }
+}
+
 /// A reader whose store can be copied.
 public protocol StoreCopyReader: StorageReader {
   /// Calls `body` with everything that the store holds, of one snapshot, owners before what they own.
@@ -88,6 +105,22 @@ public protocol StoreCopyReader: StorageReader {
 }
 
 extension StoreCopyReader {
+  /// The records of a zone, as many at a time as fit in memory.
+  public func copyRecords(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
+    var batch: [StoredRecord] = []
+    var bytes = 0
+    try scan(zone, after: -1, newestFirst: false) { record in
+      batch.append(record)
+      bytes += record.fields.count
+      if batch.count == StoreCopyBatch.records || bytes > StoreCopyBatch.bytes {
+        try body(.records(zone: zone, batch))
+        (batch, bytes) = ([], 0)
+      }
+      return true
+    }
+    if !batch.isEmpty { try body(.records(zone: zone, batch)) }
+  }
+
   /// The shares of a zone with all that belongs to them.
   public func copyShares(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
     for share in try shares(.inZone(zone)) {
