@@ -80,6 +80,12 @@ import Testing
       try connection.send("GET \(address[start.lowerBound...]) HTTP/1.1\r\nHost: x\r\n\r\n")
       waiting.append(connection)
     }
+    let limit = ContinuousClock.now + .seconds(20)
+    while server.core.notifications.waiting != count {
+      try #require(ContinuousClock.now < limit, "\(server.core.notifications.waiting) of \(count) wait")
+      // The server's threads have no event to wait for here; the condition and its limit are above.
+      usleep(1_000)
+    }
     // Others run beside this test: their threads are allowed for.
     #expect(try Self.threads() < threads + count / 10)
     #expect(waiting.allSatisfy { !$0.hasEnded(within: 0) })
