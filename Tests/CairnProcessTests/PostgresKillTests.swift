@@ -129,6 +129,24 @@ import Testing
     Issue.record("not quiet")
   }
 
+  @Test("a PostgreSQL that is killed while it works for somebody starts again when that work has ended")
+  func restart() throws {
+    let cluster = try PostgresCluster()
+    let work = try RunningProcess(
+      Programs.path(of: "psql"), ["-c", "SELECT count(*) FROM generate_series(1, 20000000)", cluster.url("postgres")])
+    // This question is one of the two that it finds.
+    let question = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%20000000%' AND state = 'active'"
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try cluster.execute(question).count < 2 {
+      try #require(ContinuousClock.now < deadline)
+      usleep(2_000)
+    }
+    try cluster.kill()
+    try cluster.start()
+    #expect(try cluster.execute("SELECT 1") == ["1"])
+    try work.waitUntilExit()
+  }
+
   @Test("users, tokens and keys are managed in PostgreSQL too, and a folder moves there and back")
   func administration() throws {
     let url = try PostgresCluster.shared().makeDatabase()

@@ -42,17 +42,21 @@ public final class PostgresCluster: Sendable {
   // MARK: The server
 
   /// Starts it, again after ``kill()``, and waits until it takes connections.
+  ///
+  /// After a kill the new one ends at once as long as a process of the old one still works; so it is started until it
+  /// stays, as a service manager would do.
   public func start() throws {
-    try server.withLock { server in
-      server = try Supervised(script(), environment)
-    }
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(60)
     while true {
+      try server.withLock { server in
+        if server?.isRunning() != true { server = try Supervised(script(), environment) }
+      }
       let connection = PQconnectdb(url("postgres"))
       defer { PQfinish(connection) }
       if PQstatus(connection) == CONNECTION_OK { return }
       guard ContinuousClock.now < deadline else {
-        throw StoreSupportFailure("PostgreSQL does not start: \(String(cString: PQerrorMessage(connection)))")
+        let log = (try? String(contentsOfFile: folder + "/log", encoding: .utf8)) ?? ""
+        throw StoreSupportFailure("PostgreSQL does not start: \(String(cString: PQerrorMessage(connection)))\(log)")
       }
       // Another process's state has no event to wait for here; the condition and its limit are above.
       usleep(20_000)
@@ -204,6 +208,13 @@ private final class Supervised: Sendable {
     }
     process = identifier
     input = ends[1]
+  }
+
+  func isRunning() -> Bool {
+    if !hasEnded.load(ordering: .relaxed), waitpid(process, nil, WNOHANG) == process {
+      hasEnded.store(true, ordering: .relaxed)
+    }
+    return !hasEnded.load(ordering: .relaxed)
   }
 
   func waitForEnd() {
