@@ -14,7 +14,8 @@ enum InitCommand: Command {
       zone is empty, join if the tables are.
 
       The token goes to your configuration folder, never into the file. Run it again to give a new token or to add \
-      tables.
+      tables. With another user's token and a --mode the file becomes that user's; what was the first one's is kept in \
+      it, and comes back with a token of that one.
       """,
     positionals: [ClientSupport.database],
     options: [
@@ -111,6 +112,7 @@ enum InitCommand: Command {
       "tables": .array(outcome.tables.map { .string($0) }), "skipped": .array(outcome.skipped.map { .string($0) }),
       "warnings": .array(outcome.warnings.map { .string($0) }), "rows": .integer(Int64(outcome.rows)),
       "backup": outcome.backup.map { .string($0) } ?? .null, "identity": .string(outcome.user),
+      "setAside": outcome.setAside.map { .string($0) } ?? .null,
     ]) {
       var lines: [String] = []
       switch outcome.mode {
@@ -119,8 +121,12 @@ enum InitCommand: Command {
       case .merge?: lines.append("prepared \(outcome.tables.count) tables and matched \(outcome.rows) rows")
       case nil: lines.append("already prepared; \(outcome.tables.count) tables are synced")
       }
+      if let owner = outcome.setAside {
+        lines.append("what is user \(owner)'s is kept in the file and comes back with a token of that user")
+      }
       if let backup = outcome.backup { lines.append("your rows were copied to \(backup)") }
-      if !outcome.skipped.isEmpty { lines.append("left out: \(outcome.skipped.joined(separator: ", "))") }
+      let skipped = outcome.skipped.filter { !$0.hasPrefix("cairn_") }
+      if !skipped.isEmpty { lines.append("left out: \(skipped.joined(separator: ", "))") }
       lines.append("next: cairn sync")
       return lines.joined(separator: "\n")
     }

@@ -43,6 +43,10 @@ enum StatusCommand: Command {
         }),
       "question": state.question.map { .string($0) } ?? .null, "server": .string(status.place.server),
       "zone": .string(status.place.zone),
+      "setAside": .array(
+        status.setAside.sorted { $0.key < $1.key }.map {
+          ["identity": .string($0.key), "pending": JSONValue($0.value)]
+        }),
     ]
   }
 
@@ -56,6 +60,10 @@ enum StatusCommand: Command {
     for reason in status.reasons where reason.reason != .unsent {
       let next = reason.nextAttempt.map { ", next try \(ClientSupport.time($0))" } ?? ""
       lines.append("\(reason.count) waiting: \(reason.reason.rawValue)\(next)")
+    }
+    for (user, pending) in status.setAside.sorted(by: { $0.key < $1.key }) {
+      lines.append(
+        "kept for user \(user): \(pending) changes to be sent; cairn init with that user's token brings it back")
     }
     if let question = state.question { lines.append(question) }
     return lines.joined(separator: "\n")

@@ -40,23 +40,27 @@ struct CaptureInstaller {
     }
   }
 
-  /// Takes Cairn out of the file: triggers, then tables. The user's tables are not touched (tables L7).
-  func uninstall() throws {
+  /// Takes Cairn out of the file: triggers, then tables, but for those of `kept`. The user's tables are not touched
+  /// (tables L7).
+  func uninstall(except kept: Set<String> = []) throws {
+    let own = try Set(FiledIdentities.ownTables(in: connection)).subtracting(kept)
     for (type, kind) in [("trigger", "TRIGGER"), ("table", "TABLE")] {
       let names = try connection.rows(
         "SELECT name FROM main.sqlite_master WHERE type = ? AND name LIKE 'cairn\\_%' ESCAPE '\\' ORDER BY name",
         .text(type)
       ).compactMap(\.[0].text)
       for name in names
-      where type == "table" ? MetadataSchema.tableNames.contains(name) : CaptureTriggerName.tableNumber(name) != nil {
+      where type == "table" ? own.contains(name) : CaptureTriggerName.tableNumber(name) != nil {
         try connection.execute("DROP \(kind) main.\(SQLText.quoted(name))")
       }
     }
   }
 
   /// What is remembered of all tables.
-  func remembered() throws -> [RememberedTable] {
-    try connection.rows("SELECT memory FROM cairn_table ORDER BY number").map { row in
+  ///
+  /// - Parameter table: where it stands.
+  func remembered(in table: String = "cairn_table") throws -> [RememberedTable] {
+    try connection.rows("SELECT memory FROM \(table) ORDER BY number").map { row in
       do {
         return try RememberedTable(json: row[0].text ?? "")
       } catch {

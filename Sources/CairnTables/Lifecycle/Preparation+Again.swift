@@ -6,11 +6,10 @@ import CairnSQLite
 extension Preparation {
   /// The same options again: nothing changes but the sign-in; tables named in addition are taken up, a run that was cut
   /// off is finished, and a mode is looked at only where one is waited for (tables 1.1, L8, L11).
-  func again() throws -> Outcome {
-    let user = try cloud.currentUser()
+  func again(_ user: String) throws -> Outcome {
     let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
     let settings = FileSettings(connection)
-    try checkPlace(settings, user)
+    try checkPlace(settings)
     try checkBegunMode(settings)
     let plan = try checkSelection(connection, settings)
     try connection.transaction { try Selection(options: additions(settings)).store(settings) }
@@ -34,16 +33,11 @@ extension Preparation {
     )
   }
 
-  private func checkPlace(_ settings: FileSettings, _ user: String) throws {
-    let place = (try settings.get(.server) ?? "", try settings.get(.container) ?? "", try settings.get(.zone) ?? "")
-    if place != (options.place.server, options.place.container, options.place.zone) {
+  private func checkPlace(_ settings: FileSettings) throws {
+    if try !isPlace(of: settings) {
+      let place = try (settings.get(.server) ?? "", settings.get(.container) ?? "", settings.get(.zone) ?? "")
       throw TablesError.mode(
         "\(options.path) syncs with zone \(place.2) of \(place.1) on \(place.0): run cairn deinit \(options.path) first to sync it elsewhere"
-      )
-    }
-    if let owner = try settings.get(.user), owner != user {
-      throw TablesError.mode(
-        "\(options.path) belongs to another user of this server (\(owner)): use a token of that user, or run cairn deinit \(options.path) first; its rows stay"
       )
     }
   }

@@ -39,6 +39,8 @@ public struct Preparation {
     public var warnings: [String]
     /// Path of the copy made before rows were removed.
     public var backup: String?
+    /// The user whom the file belonged to, and whose state it keeps (tables L10).
+    public var setAside: String?
     /// Rows that were there.
     public var rows: Int
   }
@@ -68,7 +70,10 @@ public struct Preparation {
   private func prepare() throws -> Outcome {
     let exists = FileManager.default.fileExists(atPath: options.path)
     if !exists && options.mode != .join { throw TablesError.missingFile(options.path) }
-    if exists, try isPrepared() { return try again() }
+    if exists, try isPrepared() {
+      let user = try cloud.currentUser()
+      return try changeIdentity(to: user) ?? again(user)
+    }
     do {
       return try prepareAnew(exists: exists)
     } catch {
@@ -77,26 +82,33 @@ public struct Preparation {
     }
   }
 
-  private func prepareAnew(exists: Bool) throws -> Outcome {
+  /// - Parameters:
+  ///   - known: the caller's user, if that has been asked already.
+  ///   - owner: the user whom the file belongs to until then.
+  func prepareAnew(exists: Bool, user known: String? = nil, leaving owner: String? = nil) throws -> Outcome {
     // Looked at before the server is asked: a schema that can't be synced needs no server.
     if exists {
       _ = try checkedPlan(
-        DatabaseOpener.open(options.path, mode: .readWrite), published: [], joining: options.mode == .join)
+        DatabaseOpener.open(options.path, mode: .readWrite), published: [], joining: options.mode == .join,
+        isPrepared: owner != nil)
     }
-    let user = try cloud.currentUser()
+    let user = try known ?? cloud.currentUser()
     for result in try cloud.createZones([zone]) { _ = try result.get() }
     let published = try fetchPublished()
     let connection = try DatabaseOpener.open(options.path, mode: exists ? .readWrite : .create)
     let mode = try ModeChoice(self, connection, published).choose()
-    return try install(connection, mode, user, published)
+    return try install(connection, mode, user, published, leaving: owner)
   }
 
-  /// Whether the file is prepared, and no earlier run was cut off.
+  /// Whether the file is prepared for the caller, and no earlier run was cut off: then an engine may work on it while
+  /// this runs.
   public func isFinished() throws -> Bool {
     guard FileManager.default.fileExists(atPath: options.path) else { return false }
     do {
       let connection = try DatabaseOpener.open(options.path, mode: .readWrite)
-      return try MetadataSchema.isInstalled(in: connection) && FileSettings(connection).get(.takeUp) == nil
+      guard try MetadataSchema.isInstalled(in: connection) else { return false }
+      let settings = FileSettings(connection)
+      return try settings.get(.takeUp) == nil && settings.get(.user) == cloud.currentUser()
     } catch let error as SQLiteError {
       throw DatabaseOpener.explain(error, options.path)
     }
@@ -120,10 +132,12 @@ public struct Preparation {
 
   /// The plan of the file's tables. Throws every reason against it.
   private func checkedPlan(
-    _ connection: Connection, published: [PublishedTable], joining: Bool
+    _ connection: Connection, published: [PublishedTable], joining: Bool, isPrepared: Bool
   ) throws -> PlanningResult {
     let schema = try DatabaseSchema.read(from: connection)
-    let plan = SchemaPlanner.plan(schema, options: options.selection, remembered: [], published: published)
+    var selection = options.selection
+    if isPrepared { selection.ownTables = try FiledIdentities.ownTables(in: connection) }
+    let plan = SchemaPlanner.plan(schema, options: selection, remembered: [], published: published)
     // A table that is named and not here may still come from the zone.
     if !plan.usageErrors.isEmpty && !joining { throw TablesError.usage(plan.usageErrors) }
     if !plan.problems.isEmpty { throw TablesError.schema(plan.problems) }
@@ -155,15 +169,16 @@ public struct Preparation {
   // MARK: Installing
 
   private func install(
-    _ connection: Connection, _ mode: Mode, _ user: String, _ published: [Record]
+    _ connection: Connection, _ mode: Mode, _ user: String, _ published: [Record], leaving owner: String?
   ) throws -> Outcome {
     let tables = try readable(published)
     let now = time.wallClock
     var plan = PlanningResult(
       plans: [], skipped: [], problems: [], usageErrors: [], warnings: [], remembered: [], suspended: [])
     try connection.transaction {
+      if owner != nil { try IdentityChange(connection, time: time, randomness: randomness).leave() }
       if mode == .join { try SchemaCreator.create(tables, in: connection) }
-      plan = try checkedPlan(connection, published: tables, joining: false)
+      plan = try checkedPlan(connection, published: tables, joining: false, isPrepared: owner != nil)
       try MetadataSchema.install(in: connection)
       let settings = FileSettings(connection)
       try store(settings, user)
@@ -175,7 +190,7 @@ public struct Preparation {
       DatabaseSchema.read(from: connection), plan.plans, in: connection)
     var outcome = Outcome(
       mode: mode, user: user, tables: plan.plans.map(\.name).sorted(), skipped: plan.skipped,
-      warnings: (plan.warnings + broken).map(\.message), rows: 0)
+      warnings: (plan.warnings + broken).map(\.message), setAside: owner, rows: 0)
     let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
     try finish(file, &outcome)
     return outcome

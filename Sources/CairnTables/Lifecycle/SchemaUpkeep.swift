@@ -146,7 +146,7 @@ struct Selection {
 
   static func read(_ settings: FileSettings) throws -> Selection {
     var options = SelectionOptions()
-    options.ownTables = MetadataSchema.tableNames.sorted()
+    options.ownTables = try FiledIdentities.ownTables(in: settings.connection)
     for (key, _) in try settings.all(prefix: "select/").sorted(by: { $0.key < $1.key }) {
       let name = String(key.dropFirst("select/table/".count))
       switch key.split(separator: "/")[1] {

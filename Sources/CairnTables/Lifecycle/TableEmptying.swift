@@ -23,13 +23,7 @@ struct TableEmptying {
       backup = path
     }
     try file.transaction {
-      try file.setTriggers(false)
-      try file.connection.withoutForeignKeys {
-        for plan in file.catalog.plans.reversed() {
-          try file.connection.execute("DELETE FROM main.\(SQLText.quoted(plan.name))")
-        }
-      }
-      try file.setTriggers(true)
+      try WholeTables(file).empty(file.catalog.plans)
       for table in ["cairn_record", "cairn_prefix", "cairn_log", "cairn_inbox"] {
         try file.connection.execute("DELETE FROM \(table)")
       }

@@ -28,6 +28,8 @@ public struct StatusReport: Hashable, Sendable {
   public var place: SyncPlace
   /// Tables that are suspended until their schema is repaired.
   public var suspended: [String]
+  /// Users whose state the file keeps, with the changes that were never sent (tables L10).
+  public var setAside: [String: Int]
 }
 
 extension SyncedDatabase {
@@ -47,7 +49,9 @@ extension SyncedDatabase {
       tables: tables, pending: tables.reduce(0) { $0 + $1.pending }, parked: try file.inbox.parkedCount(),
       reasons: try reasons(unfolded: unfolded.values.reduce(0, +)),
       lastSync: try settings.get(.lastSync).flatMap { Int64($0) }, place: try place(),
-      suspended: file.catalog.suspended.map(\.name))
+      suspended: file.catalog.suspended.map(\.name),
+      setAside: Dictionary(
+        try FiledIdentities(file.connection).entries().map { ($0.user, $0.pending) }, uniquingKeysWith: +))
   }
 
   /// Another process may hold the write lock, or the file may not be written to: then nothing is folded.

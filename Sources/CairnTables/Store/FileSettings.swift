@@ -20,7 +20,7 @@ struct FileSettings {
     case tagEnding
   }
 
-  private let connection: Connection
+  let connection: Connection
 
   init(_ connection: Connection) { self.connection = connection }
 

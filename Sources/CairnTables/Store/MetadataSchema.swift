@@ -56,6 +56,7 @@ enum MetadataSchema {
   static let tableNames: Set<String> = [
     "cairn_state", "cairn_setting", "cairn_table", "cairn_log", "cairn_record", "cairn_inbox", "cairn_seen",
     "cairn_outcome", "cairn_dangling", "cairn_prefix", "cairn_asset", "cairn_large",
+    FiledIdentities.tableName,
   ]
 
   /// Whether the file was prepared by some version of Cairn.

@@ -109,7 +109,7 @@ struct ZoneLossTests {
     #expect(try a.picture("SELECT id FROM lists") == ["l1", "l2"])
     #expect(throws: TablesError.self) {
       try Preparation(
-        Preparation.Options(path: a.path, mode: .merge, place: world.place), cloud: other, time: a.time,
+        Preparation.Options(path: a.path, mode: nil, place: world.place), cloud: other, time: a.time,
         randomness: a.randomness
       ).run()
     }

@@ -15,7 +15,7 @@ final class Device {
   let place: SyncPlace
   private let folder: ScenarioFolder
   /// Between engine and server: faults, and a log of what was sent.
-  let cloud: FaultInjector
+  private(set) var cloud: FaultInjector
   let randomness: SeededRandomness
   let time: any TimeSource
   private var program: Connection
@@ -28,13 +28,23 @@ final class Device {
     place = world.place
     folder = world.scenarioFolder
     path = world.folder.appendingPathComponent("\(name).db").path
-    let limits = CloudLimits(entriesPerRequest: world.entriesPerRequest)
-    cloud = FaultInjector(AlteredCloud(try world.server.cloud(user: world.user, limits: limits), world.alterations))
+    cloud = try Device.cloud(of: world.user, world)
     randomness = SeededRandomness(seed: UInt64(name.utf8.reduce(7) { $0 &* 31 &+ UInt64($1) }))
     time = world.clock.skewed(byMilliseconds: skew)
     program = try Connection(path: path, mode: .create)
     try program.execute("PRAGMA journal_mode = \(journal); PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF")")
     if !schema.isEmpty { try program.execute(schema) }
+  }
+
+  private static func cloud(of user: String, _ world: World) throws -> FaultInjector {
+    let limits = CloudLimits(entriesPerRequest: world.entriesPerRequest)
+    return FaultInjector(AlteredCloud(try world.server.cloud(user: user, limits: limits), world.alterations))
+  }
+
+  /// From now on the device holds the token of `user`, who need not be the file's.
+  func signIn(as user: String, _ world: World) throws {
+    cloud = try Device.cloud(of: user, world)
+    restart()
   }
 
   // MARK: Programs

@@ -93,9 +93,9 @@ final class World {
     }
   }
 
-  /// Live records on the server, by name.
-  func serverRecords() throws -> [String: Record] {
-    let cloud = try server.cloud(user: user, limits: CloudLimits(entriesPerRequest: 2_000))
+  /// Live records on the server, by name; of the world's user unless another is named.
+  func serverRecords(of user: String? = nil) throws -> [String: Record] {
+    let cloud = try server.cloud(user: user ?? self.user, limits: CloudLimits(entriesPerRequest: 2_000))
     var records: [String: Record] = [:]
     var token: ChangeToken?
     while true {
