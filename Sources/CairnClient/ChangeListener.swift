@@ -15,11 +15,10 @@ public final class ChangeListener: Sendable {
   /// Listens with the service and the name of the client that `database` has, so that what it stores itself is not told
   /// to it. Works over connections of its own: a poll that waits holds nothing up.
   ///
-  /// Nil where the server has not said, to `database`, that it is one of Cairn's: at Apple's service a second client would
-  /// use up the web auth token of the first.
+  /// Nil where the server has not said, to `database`, that it is one of Cairn's.
   public convenience init?(besides database: WebServicesDatabase) {
     guard database.isCairnServer else { return nil }
-    self.init(WebServicesDatabase(database.options))
+    self.init(WebServicesDatabase(besides: database))
   }
 
   init(_ service: WebServicesDatabase) { self.service = service }

@@ -9,7 +9,6 @@ import Synchronization
 /// extensions of web-services section 15 are requested on servers that announced them only.
 public final class WebServicesDatabase: CloudDatabase {
   private struct State {
-    var token: String
     /// Nil until the first answer.
     var features: ServerFeatures?
     var user: String?
@@ -18,27 +17,39 @@ public final class WebServicesDatabase: CloudDatabase {
   let options: ServiceOptions
   let transport: any HTTPTransport
   private let compresses: Bool
-  private let state: Mutex<State>
+  private let webAuthToken: WebAuthToken
+  private let state = Mutex(State())
 
   /// Talks over the platform's transport.
-  public convenience init(_ options: ServiceOptions) {
+  public convenience init(_ options: ServiceOptions) { self.init(options, token: WebAuthToken(options.token)) }
+
+  /// Talks over connections of its own with the token that `other` has, and goes on with what replaces it.
+  convenience init(besides other: WebServicesDatabase) { self.init(other.options, token: other.webAuthToken) }
+
+  private convenience init(_ options: ServiceOptions, token: WebAuthToken) {
+    let compresses = !options.server.isLoopback
     #if canImport(Darwin)
-      self.init(options, transport: URLSessionTransport(), compresses: !options.server.isLoopback)
+      let transport = URLSessionTransport()
     #else
-      let compresses = !options.server.isLoopback
       let transport = CurlTransport(caFile: options.caFile, acceptsGzip: compresses)
-      self.init(options, transport: transport, compresses: compresses)
     #endif
+    self.init(options, transport: transport, compresses: compresses, token: token)
   }
 
   /// - Parameter compresses: whether request bodies may be gzip. Not on loopback: there a page of 1,000 records takes
   ///   longer to compress than to send (docs/internals/wire-client.md).
-  init(_ options: ServiceOptions, transport: any HTTPTransport, compresses: Bool = false) {
+  init(
+    _ options: ServiceOptions, transport: any HTTPTransport, compresses: Bool = false, token: WebAuthToken? = nil
+  ) {
     self.options = options
     self.compresses = compresses
     self.transport = transport
-    state = Mutex(State(token: options.token))
+    webAuthToken = token ?? WebAuthToken(options.token)
   }
+
+  /// The token of the next call: the one that was given, or what a server put in its place (web-services section 3). To
+  /// be stored, never to be shown.
+  public var token: String { webAuthToken.current }
 
   public var limits: CloudLimits {
     let page = state.withLock { $0.features?.page }
@@ -60,7 +71,14 @@ public final class WebServicesDatabase: CloudDatabase {
     _ operation: String, at target: Target = .database, body: [UInt8]?,
     _ decode: ([UInt8]) throws(WireError) -> Answer
   ) throws(CloudError) -> Answer {
-    let (token, features) = state.withLock { ($0.token, $0.features) }
+    try webAuthToken.inTurn { () throws(CloudError) in try callInTurn(operation, at: target, body: body, decode) }
+  }
+
+  private func callInTurn<Answer>(
+    _ operation: String, at target: Target, body: [UInt8]?, _ decode: ([UInt8]) throws(WireError) -> Answer
+  ) throws(CloudError) -> Answer {
+    let token = webAuthToken.current
+    let features = state.withLock { $0.features }
     let errors = AnswerErrors(server: options.server, secrets: [token, options.apiToken ?? ""])
     let database = target == .user ? "public" : options.scope.rawValue
     let path = RequestURL.path(options, database: database, operation: operation)
@@ -101,17 +119,14 @@ public final class WebServicesDatabase: CloudDatabase {
   private func adopt(_ answer: HTTPResponse) {
     let next =
       answer.headers["x-apple-cloudkit-web-auth-token"] ?? answer.headers["x-apple-cloudkit-session"]
-    let isNew = state.withLock { state in
+    state.withLock { state in
       if let header = answer.headers["x-cairn-features"] {
         state.features = ServerFeatures(header: header)
       } else if state.features == nil, (200..<300).contains(answer.status) {
         state.features = ServerFeatures.none
       }
-      guard let next, !next.isEmpty, next != state.token else { return false }
-      state.token = next
-      return true
     }
-    if isNew, let next { options.tokenChanged?(next) }
+    if let next, webAuthToken.replace(with: next) { options.tokenChanged?(next) }
   }
 
   /// What the server offers, asked for where no answer has told yet.
@@ -222,8 +237,7 @@ public final class WebServicesDatabase: CloudDatabase {
 
   /// What may not be shown in an error of a request to another address than the service's.
   func errors(hiding secret: String) -> AnswerErrors {
-    let token = state.withLock { $0.token }
-    return AnswerErrors(server: options.server, secrets: [token, options.apiToken ?? "", secret])
+    AnswerErrors(server: options.server, secrets: [token, options.apiToken ?? "", secret])
   }
 
   // MARK: Zones

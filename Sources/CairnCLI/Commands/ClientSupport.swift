@@ -29,8 +29,12 @@ enum ClientSupport {
 
   /// The client for a place, with the token given or stored.
   ///
-  /// - Parameter clientID: names this process among the user's devices, where it listens for news.
-  static func connect(_ place: SyncPlace, token: String, clientID: String? = nil) throws -> WebServicesDatabase {
+  /// - Parameters:
+  ///   - clientID: names this process among the user's devices, where it listens for news.
+  ///   - tokenChanged: called with each token that the server gives in place of a used one.
+  static func connect(
+    _ place: SyncPlace, token: String, clientID: String? = nil, tokenChanged: (@Sendable (String) -> Void)? = nil
+  ) throws -> WebServicesDatabase {
     let server = try ServerURL(parsing: place.server)
     guard let environment = ServiceOptions.Environment(rawValue: place.environment) else {
       throw CommandError.usage(
@@ -39,6 +43,7 @@ enum ClientSupport {
     var options = ServiceOptions(
       server: server, container: place.container, environment: environment, token: token)
     options.clientID = clientID
+    options.tokenChanged = tokenChanged
     options.deviceName = deviceName(ProcessInfo.processInfo.environment)
     options.caFile = try authorities(ProcessInfo.processInfo.environment)
     return WebServicesDatabase(options)

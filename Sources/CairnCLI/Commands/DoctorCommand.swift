@@ -39,7 +39,8 @@ enum DoctorCommand: Command {
   ) throws -> any CloudDatabase {
     let place = try database.place()
     return try ClientSupport.connect(
-      place, token: context.token(arguments, server: place.server, identity: place.user))
+      place, token: context.token(arguments, server: place.server, identity: place.user),
+      tokenChanged: context.tokenKeeper(server: place.server, identity: place.user))
   }
 
   private static func report(_ findings: [Finding], _ context: CommandContext) {

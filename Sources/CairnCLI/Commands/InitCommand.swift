@@ -56,8 +56,15 @@ enum InitCommand: Command {
     let cloud = try ClientSupport.connect(place, token: token)
     let preparation = Preparation(
       try options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
-    let outcome = try context.interruption.whileHandling({ cloud.cancel() }) { try run(preparation) }
-    try context.tokens.store(token, server: place.server, identity: outcome.user)
+    let outcome: Preparation.Outcome
+    do {
+      outcome = try context.interruption.whileHandling({ cloud.cancel() }) { try run(preparation) }
+    } catch {
+      // Where the server replaces used tokens, the given one is of no use for another try.
+      if cloud.token != token { _ = try context.keepToken(of: cloud, server: place.server) }
+      throw error
+    }
+    _ = try context.keepToken(of: cloud, server: place.server)
     report(outcome, context)
     return .done
   }

@@ -30,7 +30,9 @@ enum SyncCommand: Command {
       let clientID = news.map { _ in UUID().uuidString }
       let sync = try DatabaseSync(path: path, settings: settings, observer: progress) { place in
         let token = try context.token(arguments, server: place.server, identity: place.user)
-        let database = try ClientSupport.connect(place, token: token, clientID: clientID)
+        let database = try ClientSupport.connect(
+          place, token: token, clientID: clientID,
+          tokenChanged: context.tokenKeeper(server: place.server, identity: place.user))
         news?.use(database)
         return database
       }

@@ -43,7 +43,7 @@ struct SyncEnding {
     case .anotherUser?:
       return CommandError(
         .failed, "the token belongs to another user than this file",
-        remedy: "give the owner's token with cairn init --token")
+        remedy: "give the owner's token with cairn init --token, or make the file this user's with cairn init --mode")
     case .store(let text)?:
       return CommandError(
         .failed, "the file could not be used (\(text))", remedy: "nothing is lost; check the disk and run cairn doctor")

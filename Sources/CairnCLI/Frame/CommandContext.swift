@@ -1,3 +1,4 @@
+import CairnClient
 import Foundation
 
 /// What a command gets from outside: where it writes, the environment, signals, tokens.
@@ -34,5 +35,26 @@ struct CommandContext: Sendable {
     throw CommandError(
       .failed, "there is no token for \(identity) on \(server)",
       remedy: "give one with cairn init DB --token T, or in CAIRN_TOKEN")
+  }
+
+  /// Stores each token that a server gives in place of a used one (web-services section 3). Nil for a token of
+  /// CAIRN_TOKEN: who gave it there has to give the next.
+  func tokenKeeper(server: String, identity: String) -> (@Sendable (String) -> Void)? {
+    guard environment["CAIRN_TOKEN", default: ""].isEmpty else { return nil }
+    return { [tokens, output] token in
+      do throws(CommandError) {
+        try tokens.store(token, server: server, identity: identity)
+      } catch {
+        output.warning("the token that the server gave in place of the used one is lost: \(error.message)")
+      }
+    }
+  }
+
+  /// Stores the token with which `cloud` would do its next call, as soon as it is known whose it is: the one that was
+  /// given may be used up.
+  func keepToken(of cloud: WebServicesDatabase, server: String) throws -> String {
+    let user = try cloud.currentUser()
+    try tokens.store(cloud.token, server: server, identity: user)
+    return user
   }
 }

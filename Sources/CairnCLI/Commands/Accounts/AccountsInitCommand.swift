@@ -77,9 +77,9 @@ enum AccountsInitCommand: Command {
   ) throws -> String {
     let token = try self.token(arguments, context, place)
     let cloud = try AccountsProfile.connect(place, user: "", token: token)
-    let user = try context.interruption.whileHandling({ cloud.cancel() }) { try cloud.currentUser() }
-    try context.tokens.store(token, server: place.server, identity: user)
-    return user
+    return try context.interruption.whileHandling({ cloud.cancel() }) {
+      try context.keepToken(of: cloud, server: place.server)
+    }
   }
 
   private static func token(

@@ -98,10 +98,12 @@ struct AccountsProfile {
     if case .user(let user) = try core.status().identity { user } else { nil }
   }
 
-  static func connect(_ place: Place, user: String, token: String) throws -> WebServicesDatabase {
+  static func connect(
+    _ place: Place, user: String, token: String, tokenChanged: (@Sendable (String) -> Void)? = nil
+  ) throws -> WebServicesDatabase {
     let place = SyncPlace(
       server: place.server, container: place.container, environment: place.environment, zone: place.zone, user: user)
-    return try ClientSupport.connect(place, token: token)
+    return try ClientSupport.connect(place, token: token, tokenChanged: tokenChanged)
   }
 
   /// Runs a command and gives its errors the words and exit codes of the contract.

@@ -19,7 +19,9 @@ enum AccountsSyncCommand: Command {
       }
       let lock = try FileLock(database: profile.database)
       let token = try token(arguments, context, profile, user)
-      let cloud = try AccountsProfile.connect(profile.place, user: user, token: token)
+      let cloud = try AccountsProfile.connect(
+        profile.place, user: user, token: token,
+        tokenChanged: context.tokenKeeper(server: profile.place.server, identity: user))
       let sync = try AccountsSync(profile.core, cloud: cloud, zone: ZoneID(name: profile.place.zone), user: user)
       let report = try withExtendedLifetime(lock) {
         try context.interruption.whileHandling({ cloud.cancel() }) { try sync.sync() }
