@@ -46,7 +46,8 @@ import Testing
   func refusedInit() throws {
     let a = try device("a", "create")
     #expect(try world.run("sync", "--json", a.path, environment: a.environment).status == 0)
-    let path = try world.database("c.db", "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, v); INSERT INTO t VALUES ('x', 1);")
+    let path = try world.database(
+      "c.db", "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, v); INSERT INTO t VALUES ('x', 1);")
     let environment = ["XDG_CONFIG_HOME": world.folder.file("config-c")]
     expectRefusal(try world.run(world.initWords(path), environment: environment), 1, "--mode merge")
     let words = ["init", "--server", world.url, "--mode", "merge", "--json", path]
