@@ -20,6 +20,7 @@ let package = Package(
   products: [
     .library(name: "Cairn", targets: ["Cairn"]),
     .library(name: "CairnAccounts", targets: ["CairnAccounts"]),
+    .library(name: "CairnSodium", targets: ["CairnSodium"]),
     .executable(name: "cairn", targets: ["CairnCLI"]),
   ],
   traits: [
@@ -44,6 +45,8 @@ let package = Package(
       name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .systemLibrary(
       name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl"])]),
+    .systemLibrary(
+      name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
 
     // L1
@@ -61,6 +64,7 @@ let package = Package(
     library("CairnAccounts", ["CairnSQLite", "CairnRecords", "CairnWire", "CairnEngine"]),
 
     // L4
+    library("CairnSodium", ["CairnAccounts", "CSodium"]),
     library(
       "CairnClient",
       [
@@ -86,8 +90,8 @@ let package = Package(
     .executableTarget(
       name: "CairnCLI",
       dependencies: [
-        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnAccounts", "CairnClient",
-        "CairnSimulation",
+        "Cairn", "CairnRecords", "CairnSQLite", "CairnEngine", "CairnTables", "CairnAccounts", "CairnSodium",
+        "CairnClient", "CairnSimulation",
         .target(name: "CairnServer", condition: .when(traits: ["Server"])),
         .target(name: "CairnServerCore", condition: .when(traits: ["Server"])),
         .target(name: "CairnPostgres", condition: .when(traits: ["Server"])),
@@ -136,6 +140,7 @@ let package = Package(
     tests("CairnSimulationTests", ["CairnSimulation"]),
     tests(
       "CairnAccountsTests", ["Cairn", "CairnAccounts", "CairnTables", "CairnTesting", "FuzzSupport", "ProcessSupport"]),
+    tests("CairnSodiumTests", ["CairnSodium", "CairnAccounts", "ProcessSupport"]),
     tests("ExampleTests", ["FeedReader", "CairnAccounts", "CairnRecords", "CairnTesting", "ProcessSupport"]),
     tests("CairnTablesTests", ["Cairn", "CairnTables", "CairnServerCore", "CairnTesting", "CSQLite", "FuzzSupport"]),
   ]

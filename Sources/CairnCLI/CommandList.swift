@@ -11,7 +11,7 @@ enum CommandList {
     AccountsInitCommand.self, AccountsAddCommand.self, AccountsListCommand.self, AccountsEditCommand.self,
     AccountsRemoveCommand.self, AccountsSelectCommand.self, AccountsSyncCommand.self, AccountsStatusCommand.self,
     AccountsMigrateCommand.self, AccountsEnableCommand.self, AccountsDisableCommand.self, AccountsSwitchCommand.self,
-    AccountsAdoptCommand.self,
+    AccountsAdoptCommand.self, AccountsEncryptCommand.self,
   ]
 
   #if Server

@@ -24,7 +24,10 @@ import Testing
       for device in devices { try done("init", device, "--server", url, "--token", tokens["ada"] ?? "") }
     }
 
-    var environment: [String: String] { ["XDG_CONFIG_HOME": folder.file("config"), "CAIRN_TOKEN": ""] }
+    var passphrase = ""
+    var environment: [String: String] {
+      ["XDG_CONFIG_HOME": folder.file("config"), "CAIRN_TOKEN": "", "CAIRN_PASSPHRASE": passphrase]
+    }
 
     /// `cairn accounts COMMAND DEVICE …`
     func run(_ words: [String], input: String = "") throws -> RunningProcess.Result {
@@ -134,6 +137,36 @@ import Testing
     #expect(refused.status == 2)
     try world.done("remove", "a", id)
     #expect(world.files(with: encoded, below: "a").isEmpty)
+  }
+
+  @Test("accounts.md section 6: a passphrase encrypts the credentials; without it all goes on but what needs a secret")
+  func encryption() throws {
+    let world = try World("a")
+    let id = try world.add("a", "ada")
+    let encoded = Data(World.secret.utf8).base64EncodedString()
+    #expect(world.files(with: encoded, below: "a").count == 1)
+    #expect(try world.run(["encrypt", "a"]).status == 2)
+    #expect(try world.done("encrypt", "a", input: "sesame\n")["encrypted"] as? Int == 1)
+    #expect(world.files(with: encoded, below: "a").isEmpty && world.files(with: "sesame", below: "a").isEmpty)
+
+    try world.done("sync", "a")
+    #expect(try world.list("a").first?["needsCredentials"] is NSNull)
+    let words = ["add", "a", "--instance", "https://x.example/", "--user", "eve"]
+    let refused = try world.run(words, input: World.secret + "\n")
+    #expect(refused.status == 1 && refused.error.contains("CAIRN_PASSPHRASE"), "\(refused)")
+    #expect(try world.ids("a") == [id])
+
+    world.passphrase = "wrong"
+    let wrong = try world.run(["list", "a"])
+    #expect(wrong.status == 1 && wrong.error.contains("passphrase is not the one"), "\(wrong)")
+    world.passphrase = "sesame"
+    #expect(try world.list("a").first?["needsCredentials"] as? Bool == false)
+    try world.add("a", "eve")
+    #expect(world.files(with: encoded, below: "a").isEmpty)
+    #expect(try world.done("encrypt", "a")["encrypted"] as? Int == 0)
+    try world.done("remove", "a", id)
+    try world.done("sync", "a")
+    #expect(try world.list("a").count == 1)
   }
 
   @Test("accounts.md A53, A65, S53: accounts of one identity are nowhere under another, and come back with it")

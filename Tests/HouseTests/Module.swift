@@ -28,6 +28,7 @@ struct Module: Sendable {
     "CairnServerCore": Module(layer: 2, side: .server, system: ["CSQLite"], isDeterministic: true),
     "CairnTables": Module(layer: 3, side: .client, system: ["CSQLite"], isDeterministic: true),
     "CairnAccounts": Module(layer: 3, side: .client, system: ["CSQLite"], isDeterministic: true),
+    "CairnSodium": Module(layer: 4, side: .client, system: ["CSodium"], only: ["CairnAccounts"]),
     "CairnClient": Module(layer: 4, side: .client, system: ["CCurl", "CZlib"]),
     "CairnServer": Module(
       layer: 4, side: .server, system: ["CSQLite", "CMicrohttpd", "CCrypto", "CZlib"]),

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Encrypts what a ``FileCredentialStore`` keeps. Cairn brings none: an app that has a key wraps its own library.
+/// Encrypts what a ``FileCredentialStore`` keeps. The product CairnSodium brings one; an app may wrap another library.
 public protocol FileEncryption: Sendable {
   func seal(_ plain: Data) throws -> Data
   func open(_ sealed: Data) throws -> Data
@@ -36,9 +36,7 @@ public struct FileCredentialStore: CredentialStore {
 
   public func credential(for key: CredentialKey) throws(CredentialStoreError) -> CredentialLookup {
     do {
-      var data = try Data(contentsOf: URL(fileURLWithPath: path(key)))
-      if let encryption { data = try encryption.open(data) }
-      let contents = try JSONDecoder().decode(Contents.self, from: data)
+      let contents = try contents(of: path(key))
       return .found(Credential(userName: contents.userName, secret: contents.secret, revision: contents.revision))
     } catch CocoaError.fileReadNoSuchFile {
       return .absent
@@ -54,9 +52,7 @@ public struct FileCredentialStore: CredentialStore {
     let contents = Contents(
       userName: credential.userName, secret: credential.secret, revision: credential.revision)
     do {
-      var data = try JSONEncoder().encode(contents)
-      if let encryption { data = try encryption.seal(data) }
-      try PrivateFile.replace(path(key), with: data)
+      try write(contents, to: path(key))
       return .done
     } catch {
       throw CredentialStoreError("a file in \(directory) can't be written")
@@ -69,6 +65,45 @@ public struct FileCredentialStore: CredentialStore {
     }
     PrivateFile.syncDirectory(directory)
     return .done
+  }
+
+  /// Encrypts what was stored before there was an encryption. What was cut off is finished by the next run.
+  ///
+  /// - Returns: how many credentials that were.
+  public func sealAll() throws(CredentialStoreError) -> Int {
+    var sealed = 0
+    do {
+      for name in try FileManager.default.contentsOfDirectory(atPath: directory) where name.contains("~") {
+        let path = "\(directory)/\(name)"
+        // Opened by the encryption, or nobody's to touch.
+        guard let plain = try? JSONDecoder().decode(Contents.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
+        else { continue }
+        try write(plain, to: path)
+        sealed += 1
+      }
+    } catch {
+      throw CredentialStoreError("a file in \(directory) can't be written")
+    }
+    return sealed
+  }
+
+  private func contents(of path: String) throws -> Contents {
+    let data = try Data(contentsOf: URL(fileURLWithPath: path))
+    guard let encryption else { return try JSONDecoder().decode(Contents.self, from: data) }
+    // Stored before there was an encryption: as it is, until `sealAll`.
+    if let plain = try? JSONDecoder().decode(Contents.self, from: data) { return plain }
+    return try JSONDecoder().decode(Contents.self, from: encryption.open(data))
+  }
+
+  private func write(_ contents: Contents, to path: String) throws {
+    var data = try JSONEncoder().encode(contents)
+    if let encryption { data = try encryption.seal(data) }
+    try PrivateFile.replace(path, with: data)
+  }
+
+  /// Writes a file for its owner only, in place of the one that is there; readers see the old or the new.
+  public static func writePrivately(_ data: Data, to path: String) throws(CredentialStoreError) {
+    do { try PrivateFile.replace(path, with: data) } catch { throw CredentialStoreError("\(path) can't be written") }
   }
 
   private func path(_ key: CredentialKey) -> String {

@@ -27,6 +27,7 @@ enum AccountsAddCommand: Command {
           "the instance is no plain address", remedy: "give scheme, host and path, without user, password and query")
       }
       let profile = try AccountsProfile.open(arguments)
+      try AccountsPassphrase.demand(for: profile)
       guard let secret = context.readInput(), !secret.isEmpty else {
         throw CommandError.usage("there is no secret on standard input", remedy: "pipe it into the command")
       }

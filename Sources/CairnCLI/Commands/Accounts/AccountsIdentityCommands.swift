@@ -109,6 +109,7 @@ enum AccountsMigrateCommand: Command {
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try AccountsProfile.run {
       var profile = try AccountsProfile.open(arguments)
+      try AccountsPassphrase.demand(for: profile)
       if let path = arguments.value("legacy") {
         profile.place.legacy = URL(fileURLWithPath: path).path
         try AccountsProfile.write(profile.place, to: profile.folder)

@@ -65,10 +65,7 @@ struct AccountsProfile {
 
   /// - Parameter identity: who is signed in, where it is to be stored; nil: as it was.
   static func makeCore(_ folder: String, _ place: Place, identity: CloudIdentity? = nil) throws -> AccountsCore {
-    let credentials: FileCredentialStore
-    do {
-      credentials = try FileCredentialStore(directory: URL(fileURLWithPath: folder + "/credentials"))
-    } catch { throw CommandError(.failed, error.description, remedy: "make the folder \(folder) writable") }
+    let credentials = try AccountsPassphrase.store(folder, passphrase: AccountsPassphrase.given())
     let legacy = LegacyFile(path: place.legacy ?? folder + "/legacy.json")
     let configuration = AccountsConfiguration(
       path: database(folder), identity: identity, deviceMarker: try marker(folder), time: SystemTime(),
