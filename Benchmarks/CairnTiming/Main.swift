@@ -1,18 +1,27 @@
 import Cairn
 import CairnClient
 import CairnEngine
+import CairnRecords
 import CairnTables
 import Foundation
 
 /// Fetches and applies what a prepared file's server has, like `cairn sync DB --fetch-only`, and prints the CPU seconds of
 /// fetching and decoding apart from those of merging and applying, the token and the metadata included.
 ///
-///     CAIRN_TOKEN=… cairn-timing DB
+///     CAIRN_TOKEN=… CairnTiming DB
+///
+/// With `--build` it prints the CPU seconds of building what is pending into requests. Nothing is sent, and the file is of no use
+/// afterwards.
+///
+///     CairnTiming DB --build
 @main
 enum Main {
   static func main() throws {
+    if CommandLine.arguments.count == 3, CommandLine.arguments[2] == "--build" {
+      return try build(CommandLine.arguments[1])
+    }
     guard CommandLine.arguments.count == 2, let token = ProcessInfo.processInfo.environment["CAIRN_TOKEN"] else {
-      FileHandle.standardError.write(Data("usage: CAIRN_TOKEN=… cairn-timing DB\n".utf8))
+      FileHandle.standardError.write(Data("usage: CAIRN_TOKEN=… CairnTiming DB, or CairnTiming DB --build\n".utf8))
       exit(2)
     }
     var cloud: TimedCloud?
@@ -31,5 +40,24 @@ enum Main {
     let fetch = cloud?.fetchSeconds ?? 0
     if let failure = report.result.failure { throw failure }
     print(#"{"fetched":\#(report.counts.fetched),"fetch":\#(fetch),"apply":\#(spent - fetch)}"#)
+  }
+
+  /// Builds requests until nothing is pending. Each is taken for saved at once, which is not counted.
+  private static func build(_ path: String) throws {
+    let database = try SyncedDatabase(path: path, time: SystemTime(), randomness: SystemRandomness())
+    let now = SystemTime().wallClock
+    let request = BatchRequest(limits: CloudLimits(), now: now, isManual: false, deletesOnly: false)
+    var built = 0
+    var spent = 0.0
+    while true {
+      let start = TimedCloud.now()
+      let batch = try database.category.nextBatch(in: database.zone, request)
+      spent += TimedCloud.now() - start
+      guard let batch else { break }
+      let results = batch.entries.indices.map { EntryResult.saved(ChangeTag("\(built + $0)")) }
+      try database.category.settle(batch, results, now: now)
+      built += batch.entries.count
+    }
+    print(#"{"built":\#(built),"build":\#(spent)}"#)
   }
 }

@@ -15,8 +15,12 @@ struct BatchBuilder {
   /// Bytes of assets to be uploaded: the receipts of the first must still be good when the last is there.
   private var assetBytes: Int64 = 0
   private static let assetLimit: Int64 = 64 << 20
-  /// Whether a record may go as far as its parents are concerned, by table and key.
+  /// Whether a record of a table in ``linked`` may go as far as its parents are concerned, by table and key.
   private var decided: [Place: Bool] = [:]
+  /// Tables with foreign keys, or that some lead to.
+  private let linked: Set<Int>
+  /// Records that were in no batch before.
+  private var firstTaken: [RecordRow] = []
   private var pendingTables: [Int: Bool] = [:]
 
   private struct Place: Hashable {
@@ -38,6 +42,7 @@ struct BatchBuilder {
     self.file = file
     self.request = request
     self.unreadable = unreadable
+    linked = Set(file.catalog.plans.flatMap { plan in plan.foreignKeys.flatMap { [plan.number, $0.parent] } })
   }
 
   /// Rows read per step through the pending records.
@@ -55,6 +60,7 @@ struct BatchBuilder {
     for plan in file.catalog.plans.reversed() {
       try walk(plan, .delete) { builder, row in try builder.takeDelete(row, plan) }
     }
+    try file.records.markAttempted(firstTaken)
   }
 
   private mutating func walk(
@@ -76,6 +82,7 @@ struct BatchBuilder {
 
   /// Returns whether the record travels in this batch.
   private mutating func takeSave(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+    guard linked.contains(plan.number) else { return try isDue(record) && takeReadable(record, plan) }
     let place = Place(table: record.table, key: record.key)
     if let known = decided[place] { return known }
     // Rows on a circle of references travel together: while the parents are looked at, the record counts as taken.
@@ -197,11 +204,7 @@ struct BatchBuilder {
     }
     entries.append(OutgoingEntry(operation: operation, revision: record.revision))
     sent[name] = SentRevision(record)
-    if !record.flags.contains(.attempted) {
-      var marked = record
-      marked.flags.insert(.attempted)
-      try file.records.update(record, to: marked)
-    }
+    if !record.flags.contains(.attempted) { firstTaken.append(record) }
     return true
   }
 

@@ -183,6 +183,46 @@ final class RecordStore {
     if row.isAlive != old.isAlive { liveDeltas[row.table, default: 0] += row.isAlive ? 1 : -1 }
   }
 
+  /// Notes that records travel in a batch. Most batches take all that is pending of a table between two keys: one
+  /// statement marks those.
+  func markAttempted(_ rows: [RecordRow]) throws {
+    var start = rows.startIndex
+    while start < rows.endIndex {
+      let (table, change) = (rows[start].table, rows[start].pending)
+      let end = rows[start...].firstIndex { $0.table != table || $0.pending != change } ?? rows.endIndex
+      if try !markRange(rows[start..<end]) {
+        for row in rows[start..<end] {
+          var marked = row
+          marked.flags.insert(.attempted)
+          try update(row, to: marked)
+        }
+      }
+      start = end
+    }
+  }
+
+  /// - Returns: false where not just these are between the first and the last of them; then nothing is marked.
+  private func markRange(_ rows: ArraySlice<RecordRow>) throws -> Bool {
+    struct OthersBetween: Error {}
+    guard rows.count > 1, let first = rows.first, let last = rows.last else { return false }
+    let statement = try connection.cached(
+      """
+      UPDATE cairn_record INDEXED BY cairn_record_pending SET state = state | \(StateBits.attempted)
+      WHERE pending > 0 AND pending = ?1 AND tbl = ?2 AND key BETWEEN ?3 AND ?4 AND state & \(StateBits.attempted) = 0
+      """)
+    try statement.bind(1, first.pending.rawValue)
+    try statement.bind(2, Int64(first.table))
+    try statement.bind(3, first.key)
+    try statement.bind(4, last.key)
+    do {
+      try connection.savepoint {
+        try statement.run()
+        if connection.changes != rows.count { throw OthersBetween() }
+      }
+      return true
+    } catch is OthersBetween { return false }
+  }
+
   func remove(_ row: RecordRow) throws {
     prefixes.integerWasLeft(row.table, row.name)
     let statement = try connection.cached("DELETE FROM cairn_record WHERE tbl = ?1 AND key = ?2")

@@ -1,6 +1,7 @@
 /// `cairn_record.state`: life status, flags and revision of a record in one integer.
 struct StateBits {
   static let parked = RecordFlags.parked.rawValue << 2
+  static let attempted = RecordFlags.attempted.rawValue << 2
   static let dead: Int64 = 32
   static let lifeMask: Int64 = 3
   /// What ``FreshStart`` keeps of a record that is sent again as a new one: a row that was put aside is not in its table.

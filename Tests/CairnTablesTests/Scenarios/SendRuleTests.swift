@@ -49,6 +49,22 @@ struct SendRuleTests {
     #expect(try a.picture("SELECT * FROM lists") == ["l2|later|∅"])
   }
 
+  @Test("F7 U6 of three rows one has never been in a batch: its delete is not sent, those of the rows beside it are")
+  func neverTaken() throws {
+    let (world, a, _) = try two(
+      "", schema: "CREATE TABLE n(id INTEGER PRIMARY KEY); CREATE TABLE x(id TEXT PRIMARY KEY NOT NULL, n REFERENCES n)")
+    try a.sql("PRAGMA foreign_keys = OFF; INSERT INTO x VALUES ('a', NULL), ('b', 99), ('c', NULL)", at: 10)
+    a.failModify(.lostAnswer)
+    try a.sync(.sendOnly)
+    #expect(try world.serverNames() == ["x:a", "x:c"])
+    _ = a.sentSinceLastAsked()
+    a.restart()
+    try a.sql("DELETE FROM x", at: 20)
+    try a.sync()
+    #expect(a.sentSinceLastAsked().sorted() == ["delete x:a", "delete x:c"])
+    try world.expectQuiet()
+  }
+
   @Test("U3 a record whose first save was never answered is deleted without condition")
   func unconditionalDelete() throws {
     let (world, a, b) = try two("")
