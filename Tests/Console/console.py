@@ -175,6 +175,73 @@ def shares(check, token, world):
     for text in ("Participants", "ben@example.org", "READ_ONLY", "INVITED", "Public permission"):
         check.says(text)
     check.picture("share")
+    # Who takes part sees the records, under the zone's own name.
+    ben = world.accept(token)
+    check.sign_in(ben)
+    check.browser.until("the number of shared records", """
+        const row = [...document.querySelectorAll('tr')].find((tr) => tr.querySelector('a')?.textContent === 'trips');
+        return row && row.cells[1].textContent === '2'""")
+    check.browser.run("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'trips').click()")
+    check.heading("trips")
+    check.says("cloudkit.share")
+    check.browser.run("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'Trip').click()")
+    check.heading("Trip")
+    check.browser.run("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'trip').click()")
+    check.heading("trip")
+    check.says("Hut")
+    check.browser.run("location.hash = location.hash.replace('/record/trip', '/changes')")
+    check.heading("History of changes")
+    check.browser.until("both records", "return document.querySelectorAll('tbody tr').length === 2")
+    check.open("live")
+    check.says("Waiting for changes.")
+    world.rename(token)
+    check.browser.until("the shared change in the live view", """
+        const entry = document.querySelector('.live li');
+        return entry && entry.textContent.includes('changed') && entry.textContent.includes('Trip')""")
+    check.picture("share-live")
+
+
+def unseen(check, token, world):
+    """What can't be seen is shown by its number, and turns no text around; many zones are narrowed down."""
+    names = [f"zone {i}" for i in range(20)]
+    world.unseen(token, names)
+    check.sign_in(token)
+    check.heading("Zones")
+    check.browser.run("document.getElementById('zone-filter').focus()")
+    check.browser.press("ZONE 1" + ENTER)
+    shown = "return [...document.querySelectorAll('tbody tr')].filter((tr) => tr.checkVisibility()).length"
+    check.browser.until("the zones that match", shown + " === 11")
+    check.says("11 zones")
+    check.picture("zones-found")
+    check.open("zone", CONTAINER, "production", "private", "zone 0", "type", "Odd")
+    check.heading("Odd")
+    check.picture("unseen-records")
+    check.browser.run("document.querySelector('tbody a').click()")
+    check.heading("odd")
+    # Half of a pair of surrogates would be shown as a question mark; an empty text is not nothing.
+    for text in ("U+202E", "U+0007", "empty text", '["", "a"]', "500 characters", "12 B"):
+        check.says(text)
+    check.expect("\ufffd" not in check.browser.text(), "a character was cut in two")
+    check.expect("\u202e" not in check.browser.run("return document.body.innerText"), "a text can be turned around")
+    check.picture("unseen")
+
+
+def away(check, token, world):
+    """A server that goes while the page is open: told, and the way on."""
+    check.sign_in(token)
+    world.stop()
+    check.open("devices")
+    check.heading("No connection")
+    check.says("Try again")
+    refused = check.browser.messages()
+    check.expect(all("Failed to load" in text for text in refused), f"the browser's console says: {refused}")
+    check.picture("away")
+    world.serve("--listen", check.url.split("//")[1])
+    check.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Try again').click()")
+    check.heading("Devices")
+    check.open("zone", CONTAINER, "production", "private", "no such zone")
+    check.heading("Not found")
+    check.browser.messages()
 
 
 def hostile(check, token):
@@ -221,7 +288,7 @@ def keyboard(check, token):
             break
         check.expect(found[1] != "none" and found[2] != "0px", f"'{found[0]}' does not show that it has the focus")
         reached.append(found[0])
-    for name in ("Skip to the content", "Zones", "Devices", "Usage", "Live", "Sign out", "notes"):
+    for name in ("Skip to the content", "Cairn", "Zones", "Devices", "Usage", "Live", "Sign out", "notes"):
         check.expect(name in reached, f"'{name}' is not reached by Tab: {reached}")
     check.expect(check.browser.run("""
         return document.documentElement.lang === 'en' && document.querySelectorAll('main').length === 1
@@ -278,6 +345,8 @@ def main():
             keyboard(check, ada)
             hostile(check, eve)
             shares(check, ada, world)
+            unseen(check, ada, world)
+            away(check, ada, world)
             rotating(check, world)
     print("the console works")
 

@@ -36,8 +36,9 @@ class World:
 
     def serve(self, *words):
         output = open(self.path("server.out"), "w+")
+        listen = () if "--listen" in words else ("--listen", "127.0.0.1:0")
         self.process = subprocess.Popen(
-            [self.cairn, "serve", "--data", self.path("data"), "--listen", "127.0.0.1:0", *words],
+            [self.cairn, "serve", "--data", self.path("data"), *listen, *words],
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         end = time.monotonic() + 60
         while time.monotonic() < end and self.process.poll() is None:
@@ -108,9 +109,9 @@ class World:
 
     # The protocol
 
-    def post(self, token, operation, body, device=None, container=CONTAINER):
+    def post(self, token, operation, body, device=None, container=CONTAINER, database="private"):
         request = urllib.request.Request(
-            f"{self.url}/database/1/{container}/production/private/{operation}", json.dumps(body).encode(),
+            f"{self.url}/database/1/{container}/production/{database}/{operation}", json.dumps(body).encode(),
             {"Authorization": f"Bearer {token}", "Content-Type": "application/json",
              **({"X-Cairn-Device": urllib.parse.quote(device)} if device else {})})
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
@@ -153,3 +154,34 @@ class World:
         failed = [entry for entry in answer["records"] if "serverErrorCode" in entry]
         if failed:
             raise RuntimeError(f"the server does not share: {failed}")
+
+    def accept(self, token):
+        """Somebody who takes part in that trip; his token."""
+        ben = self.user("ben")
+        self.run("user", "set", "ben", "--email", "ben@example.org", "--data", self.path("data"))
+        root = self.post(token, "records/lookup", {"zoneID": {"zoneName": "trips"}, "records": [{"recordName": "trip"}]})
+        guid = root["records"][0]["shortGUID"]
+        answer = self.post(ben, "records/accept", {"shortGUIDs": [{"value": guid}]}, database="public")
+        if answer["results"][0].get("participantStatus") != "ACCEPTED":
+            raise RuntimeError(f"the share can't be accepted: {answer}")
+        return ben
+
+    def rename(self, token):
+        self.post(token, "records/modify", {"zoneID": {"zoneName": "trips"}, "operations": [
+            {"operationType": "forceUpdate",
+             "record": {"recordName": "trip", "recordType": "Trip", "fields": {"place": {"value": "Lake"}}}}]})
+
+    def unseen(self, token, zones):
+        """Many zones, and a record of texts that are not what they look like."""
+        self.post(token, "zones/modify", {"operations": [
+            {"operationType": "create", "zone": {"zoneID": {"zoneName": name}}} for name in zones]})
+        fields = {
+            "turned": {"value": "\u202egnp.tihs\u202c", "type": "STRING"}, "bell": {"value": "a\u0007b", "type": "STRING"},
+            "nothing": {"value": "", "type": "STRING"}, "texts": {"value": ["", "a"], "type": "STRING_LIST"},
+            "faces": {"value": "\U0001f642" * 500, "type": "STRING"}, "bytes": {"value": "MTIzNDU2Nzg5MDEy", "type": "BYTES"},
+            "a_field_whose_name_goes_on_and_on_" + "and_on" * 15: {"value": 1},
+        }
+        answer = self.post(token, "records/modify", {"zoneID": {"zoneName": zones[0]}, "operations": [
+            {"operationType": "create", "record": {"recordName": "odd", "recordType": "Odd", "fields": fields}}]})
+        if "serverErrorCode" in answer["records"][0]:
+            raise RuntimeError(f"the server does not take it: {answer}")

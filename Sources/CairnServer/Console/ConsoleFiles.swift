@@ -26,7 +26,8 @@ enum ConsoleFiles {
     ("overview.js", PackageResources.overview_js), ("zone.js", PackageResources.zone_js),
     ("record.js", PackageResources.record_js), ("changes.js", PackageResources.changes_js),
     ("devices.js", PackageResources.devices_js), ("usage.js", PackageResources.usage_js),
-    ("live.js", PackageResources.live_js), ("icon.svg", PackageResources.icon_svg),
+    ("live.js", PackageResources.live_js), ("scope.js", PackageResources.scope_js),
+    ("icon.svg", PackageResources.icon_svg),
   ]
 
   private static func type(of name: String) -> String {

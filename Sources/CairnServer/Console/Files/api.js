@@ -92,9 +92,14 @@ export function post(database, operation, body, features = []) {
 // Waits at an address for notifications, which is its own credential: "news", "quiet" or "gone".
 export async function poll(url, signal) {
   const name = new URL(url, location.href).pathname.split("/").pop();
-  const response = await fetch(`courier/${encodeURIComponent(name)}`, {
-    signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
-  });
+  let response;
+  try {
+    response = await fetch(`courier/${encodeURIComponent(name)}`, {
+      signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
+    });
+  } catch {
+    throw new Failure("NO_ANSWER", "The server can't be reached.");
+  }
   if (response.status === 404) return "gone";
   if (!response.ok) throw new Failure("NO_ANSWER", `HTTP ${response.status}`);
   return response.status === 204 ? "quiet" : "news";

@@ -3,8 +3,7 @@
 import * as api from "./api.js";
 import { append, button, el, link, table } from "./dom.js";
 import { time } from "./values.js";
-import { zonePath } from "./overview.js";
-import { zoneID } from "./zone.js";
+import { zoneID, zoneName, zonePath } from "./scope.js";
 
 export const features = ["tombstone-type", "tombstone-time", "tombstone-all", "page=2000"];
 const first = 100;
@@ -12,14 +11,15 @@ const most = 2000;
 
 export async function changesView(view, database, zone) {
   const path = zonePath(database, zone);
+  const above = [link([""], "Zones"), link(path, zoneName(database, zone))];
   if (database.database === "public") {
-    view.title("History of changes", [link([""], "Zones"), link(path, zone)]);
+    view.title("History of changes", above);
     return append(view.main, [el("p", {}, "The public database has no history of changes.")]);
   }
   const fetch = (limit) => api.changes(database,
     { zoneID: zoneID(database, zone), reverse: true, resultsLimit: limit, desiredKeys: [] }, features);
   let page = await fetch(first);
-  view.title("History of changes", [link([""], "Zones"), link(path, zone)]);
+  view.title("History of changes", above);
   append(view.main, [
     el("p", { class: "faint" }, "Every record once, at its latest change, newest first. Deletions are remembered for a while."),
   ]);
@@ -29,7 +29,8 @@ export async function changesView(view, database, zone) {
     time(record.modified?.timestamp),
   ];
   let limit = first;
-  const { box, add } = table(`Changes of ${zone}`, ["Record", "Change", "Type", "Time"], page.records.map(row));
+  const { box, add } = table(`Changes of ${zoneName(database, zone)}`, ["Record", "Change", "Type", "Time"],
+    page.records.map(row), { plain: [1, 2, 3] });
   const more = button("Show more", async () => {
     more.disabled = true;
     await view.attempt(async () => {
@@ -38,7 +39,7 @@ export async function changesView(view, database, zone) {
       page = await fetch(limit);
       // What came meanwhile would move the rows: they are told apart by their number only.
       page.records.slice(shown).forEach((record) => add(row(record)));
-    });
+    }, () => more.click());
     more.disabled = false;
     more.hidden = page.records.length < limit || limit === most;
   });

@@ -29,7 +29,7 @@ class View {
   title(text, above = []) {
     document.title = `${text} · Cairn`;
     const heading = el("h1", { tabindex: "-1" }, text);
-    const path = above.flatMap((step) => [step, el("span", { "aria-hidden": "true" }, " / ")]);
+    const path = above.flatMap((step, i) => [i > 0 ? el("span", { "aria-hidden": "true" }, " / ") : null, step]);
     replace(this.main, above.length ? el("nav", { class: "path", "aria-label": "Path" }, ...path) : null, heading);
     if (!this.isShown()) return;
     replace(main, this.main);
@@ -40,21 +40,32 @@ class View {
 
   leave() { this.leaving.forEach((action) => action()); }
 
-  // Does something and says so where it fails.
-  async attempt(action) {
+  // Does something and says so where it fails; `again` is what does it once more, by default showing the view anew.
+  async attempt(action, again) {
     try {
       await action();
     } catch (failure) {
       if (failure.code === "AUTHENTICATION_FAILED" || failure.code === "SIGNED_OUT" || !this.isShown()) return;
-      const note = el("p", { class: "failure", role: "alert" }, failure instanceof api.Failure ? failure.message : "The page failed.");
+      // A view that has shown nothing yet says at least where one is, and the way out.
+      if (!this.main.isConnected) {
+        this.title(/NOT_FOUND$/.test(failure.code) ? "Not found" : failure.code === "NO_ANSWER" ? "No connection"
+          : "Something is wrong", [link([""], "Zones")]);
+      }
+      const text = failure instanceof api.Failure ? sentence(failure.message) : "The page failed.";
+      const note = el("div", { role: "alert" }, el("p", { class: "failure" }, text));
       this.main.append(note);
-      if (!this.main.isConnected) replace(main, this.main);
+      if (/NOT_FOUND$/.test(failure.code) === false) {
+        note.append(button("Try again", () => { note.remove(); again ? again() : show(); }, { class: "quiet" }));
+      }
       if (!(failure instanceof api.Failure)) throw failure;
     } finally {
       if (this.isShown()) main.removeAttribute("aria-busy");
     }
   }
 }
+
+// The server's reasons are sentences without their end.
+const sentence = (text) => (/[.!?)]$/.test(text) ? text : `${text}.`);
 
 // `#/zone/CONTAINER/ENVIRONMENT/DATABASE/ZONE[/type/TYPE | /record/NAME | /changes]` and the places of the menu.
 function route(words) {
@@ -90,7 +101,7 @@ function show() {
 
 function frame(place) {
   nav.hidden = account.hidden = false;
-  const current = place === "zone" ? "" : place;
+  const current = places.some(([name]) => name === place) ? place : "";
   replace(nav, places.map(([name, text]) => {
     const node = link([name], text);
     if (name === current) node.setAttribute("aria-current", "page");

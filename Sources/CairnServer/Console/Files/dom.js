@@ -5,7 +5,7 @@ const namespace = "http://www.w3.org/2000/svg";
 // Attributes that can't make anything run or load.
 const allowed = new Set([
   "aria-atomic", "aria-busy", "aria-current", "aria-describedby", "aria-hidden", "aria-label", "aria-labelledby",
-  "aria-live", "autocapitalize", "autocomplete", "autofocus", "class", "colspan", "datetime", "disabled", "for", "height",
+  "aria-live", "autocapitalize", "autocomplete", "autofocus", "class", "colspan", "data-label", "datetime", "disabled", "for", "height",
   "hidden", "id", "maxlength", "name", "open", "rel", "required", "role", "scope", "spellcheck", "tabindex", "title",
   "type", "value", "width",
   // Of SVG.
@@ -26,7 +26,25 @@ function fill(node, attributes, children) {
 export function append(node, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
-    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    if (child instanceof Node) node.append(child);
+    else appendText(node, String(child));
+  }
+}
+
+// Characters that are not seen: controls, and what turns the direction of the text that follows, which could make a page
+// say what no record holds.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
+
+function appendText(node, text) {
+  for (let rest = text; ;) {
+    const at = rest.search(unseen);
+    if (at < 0) return rest === "" ? undefined : node.append(document.createTextNode(rest));
+    if (at > 0) node.append(document.createTextNode(rest.slice(0, at)));
+    const mark = document.createElement("span");
+    mark.className = "unseen-character";
+    mark.textContent = `U+${rest.charCodeAt(at).toString(16).toUpperCase().padStart(4, "0")}`;
+    node.append(mark);
+    rest = rest.slice(at + 1);
   }
 }
 
@@ -56,21 +74,26 @@ export function button(text, action, attributes = {}) {
 }
 
 // A table that scrolls inside its own box, also by keyboard. Rows are arrays of cells; the first cell names its row.
+//
+// On a phone each row becomes a block with the row's name above its cells: then the roles say what the elements no
+// longer do. `plain` are columns whose cells need no label there; `wide` is the one that takes a line of its own.
 export function table(caption, heads, rows, options = {}) {
-  const body = el("tbody");
+  const body = el("tbody", { role: "rowgroup" });
+  const kind = (i) => (options.numbers?.includes(i) ? "number" : options.wide === i ? "wide" : undefined);
   const add = (row) => {
     const cells = row.map((cell, i) => {
-      const kind = options.numbers?.includes(i) ? "number" : options.wide === i ? "wide" : undefined;
-      return i === 0 ? el("th", { scope: "row" }, cell) : el("td", { class: kind }, cell);
+      if (i === 0) return el("th", { scope: "row", role: "rowheader" }, cell);
+      const label = options.plain?.includes(i) || options.wide === i ? undefined : heads[i];
+      return el("td", { role: "cell", class: kind(i), "data-label": label }, cell);
     });
-    body.append(el("tr", {}, ...cells));
+    body.append(el("tr", { role: "row" }, ...cells));
   };
   rows.forEach(add);
-  const head = heads.map((text, i) =>
-    el("th", { scope: "col", class: options.numbers?.includes(i) ? "number" : undefined }, text));
+  const head = heads.map((text, i) => el("th", { scope: "col", role: "columnheader", class: kind(i) }, text));
   const box = el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
-    el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, ...head)), body));
-  return { box, add };
+    el("table", { role: "table" }, el("caption", { class: "unseen" }, caption),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...head)), body));
+  return { box, add, rows: body.children };
 }
 
 export function replace(node, ...children) {

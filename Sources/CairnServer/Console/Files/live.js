@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { append, el, link, replace } from "./dom.js";
 import { clocks, isOwn, time } from "./values.js";
 import { kind, name } from "./changes.js";
-import { zonePath } from "./overview.js";
+import { called, zoneID, zoneName, zonePath } from "./scope.js";
 
 const features = ["tombstone-type", "tombstone-time", "page=2000"];
 // All who listen to a database share this subscription with cairn sync --watch.
@@ -15,7 +15,7 @@ const mostEntries = 500;
 
 export async function liveView(view) {
   const account = await api.overview();
-  const databases = account.databases.filter((database) => database.database === "private");
+  const databases = account.databases.filter((database) => database.database !== "public");
   view.title("Live");
   const status = el("p", { class: "state", role: "status" }, "Starting…");
   const list = el("ol", { class: "live", role: "log", "aria-label": "Changes, newest first" });
@@ -42,7 +42,7 @@ function entry(database, zone, record) {
   const path = zonePath(database, zone);
   const node = el("li", {}, el("span", { class: "when" }, time(Date.now())),
     el("span", { class: `kind ${kind(record)}` }, kind(record)),
-    el("span", {}, name(record, path)), el("span", { class: "faint" }, `${record.recordType ?? ""} in `, link(path, zone)));
+    el("span", {}, name(record, path)), el("span", { class: "faint" }, `${record.recordType ?? ""} in `, link(path, zoneName(database, zone))));
   const fields = editedLast(record);
   if (fields.length > 0 && kind(record) === "changed") append(node, [el("span", { class: "faint" }, fields.join(", "))]);
   return node;
@@ -95,7 +95,9 @@ class Tail {
 
   // Looks again after a while; the wait ends with the run.
   async fallBack(signal, failure) {
-    this.tell(`Looking every ${lookInterval / 1000} seconds (${failure.message}).`);
+    const every = `every ${lookInterval / 1000} seconds`;
+    this.tell(failure.code === "NO_ANSWER" ? `No connection to the server. Trying again ${every}.`
+      : `Looking ${every} (${failure.message}).`);
     await new Promise((resolve) => {
       const timer = setTimeout(resolve, lookInterval);
       signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
@@ -127,12 +129,12 @@ class Tail {
       const known = entry.tokens;
       const now = new Map();
       for (const zone of zones) {
-        const zoneName = zone.zoneID.zoneName;
-        const before = known?.get(zoneName);
-        const isNew = known && !known.has(zoneName);
-        now.set(zoneName, zone.syncToken);
+        const name = called(entry.database, zone.zoneID);
+        const before = known?.get(name);
+        const isNew = known && !known.has(name);
+        now.set(name, zone.syncToken);
         if (known && zone.syncToken && (isNew || before !== zone.syncToken)) {
-          now.set(zoneName, await this.read(entry.database, zoneName, before, signal));
+          now.set(name, await this.read(entry.database, name, before, signal));
         }
         if (signal.aborted) return;
       }
@@ -140,11 +142,11 @@ class Tail {
     }
   }
 
-  async read(database, zoneName, token, signal) {
+  async read(database, zone, token, signal) {
     for (let since = token; ;) {
-      const page = await api.changes(database, { zoneID: { zoneName }, ...(since ? { syncToken: since } : {}) }, features);
+      const page = await api.changes(database, { zoneID: zoneID(database, zone), ...(since ? { syncToken: since } : {}) }, features);
       if (signal.aborted) return since;
-      for (const record of page.records) this.show(database, zoneName, record);
+      for (const record of page.records) this.show(database, zone, record);
       since = page.syncToken;
       if (!page.moreComing) return since;
     }

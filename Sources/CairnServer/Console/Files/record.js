@@ -3,8 +3,7 @@
 import * as api from "./api.js";
 import { append, el, link, table } from "./dom.js";
 import { ago, clocks, isOwn, time, whole } from "./values.js";
-import { zonePath } from "./overview.js";
-import { zoneID } from "./zone.js";
+import { zoneID, zoneName, zonePath } from "./scope.js";
 
 export async function recordView(view, database, zone, name) {
   const path = zonePath(database, zone);
@@ -12,7 +11,7 @@ export async function recordView(view, database, zone, name) {
     zoneID: zoneID(database, zone), records: [{ recordName: name }],
   });
   const record = answer.records[0];
-  const above = [link([""], "Zones"), link(path, zone)];
+  const above = [link([""], "Zones"), link(path, zoneName(database, zone))];
   if (record.serverErrorCode) {
     view.title(name, above);
     const isGone = record.serverErrorCode === "NOT_FOUND";
@@ -41,7 +40,7 @@ function participants(record) {
   };
   const rows = record.participants.map((participant) =>
     [who(participant), participant.type ?? "–", participant.permission ?? "–", participant.acceptanceStatus ?? "–"]);
-  return table("Participants of the share", ["Who", "Role", "Permission", "Status"], rows).box;
+  return table("Participants of the share", ["Who", "Role", "Permission", "Status"], rows, { plain: [1, 2, 3] }).box;
 }
 
 function facts(record, path) {
@@ -61,13 +60,15 @@ function facts(record, path) {
 function fieldTable(record, path, edited, own) {
   const names = Object.keys(record.fields).filter((name) => isOwn(name) === own).sort();
   if (names.length === 0) return el("p", { class: "faint" }, "No fields.");
+  // Rows of Cairn know it, records of other apps don't.
+  const isDated = !own && names.some((name) => edited.has(name));
   const rows = names.map((name) => {
     const field = record.fields[name];
     const row = [name, whole(field, path), field.type ?? "–"];
-    return own ? row : [...row, edited.has(name) ? time(edited.get(name)) : "–"];
+    return isDated ? [...row, edited.has(name) ? time(edited.get(name)) : "–"] : row;
   });
   return table(own ? "Fields that Cairn keeps along" : "Fields",
-    own ? ["Field", "Value", "Type"] : ["Field", "Value", "Type", "Last edited"], rows, { wide: 1 }).box;
+    isDated ? ["Field", "Value", "Type", "Last edited"] : ["Field", "Value", "Type"], rows, { wide: 1, plain: [2] }).box;
 }
 
 // Newest first. Earlier values are not kept anywhere.
@@ -85,7 +86,8 @@ function history(record, edited) {
   }
   entries.sort((a, b) => b[0] - a[0]);
   return el("div", {},
-    el("p", { class: "faint" }, "For each field the time of its last edit. Earlier values are not kept."),
+    el("p", { class: "faint" }, edited.size > 0
+      ? "For each field the time of its last edit. Earlier values are not kept." : "Earlier values are not kept."),
     el("ol", { class: "history" }, ...entries.map(([at, text]) =>
       el("li", {}, el("span", { class: "when" }, time(at), " · ", ago(at)), el("span", {}, text)))));
 }

@@ -33,7 +33,8 @@ export function ago(ms) {
   if (!isTime(ms)) return "–";
   const date = new Date(ms);
   const seconds = (ms - Date.now()) / 1000;
-  const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600], [Infinity, "day", 86400]];
+  const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600],
+    [86400 * 60, "day", 86400], [86400 * 730, "month", 86400 * 30.44], [Infinity, "year", 86400 * 365.25]];
   const [, unit, size] = steps.find(([limit]) => Math.abs(seconds) < limit);
   return el("time", { datetime: date.toISOString(), title: moment.format(date) },
     relative.format(Math.round(seconds / size), unit));
@@ -41,16 +42,30 @@ export function ago(ms) {
 
 export const day = (days) => dayOnly.format(new Date(days * 86400000));
 
+// The beginning of a text, never half a character.
+function cut(text, limit) {
+  if (text.length <= limit) return text;
+  const code = text.charCodeAt(limit - 2);
+  return text.slice(0, code >= 0xd800 && code < 0xdc00 ? limit - 2 : limit - 1) + "…";
+}
+
 // A field in a few words, for a cell.
 export function brief(field, limit = 60) {
-  const text = plain(field);
-  return text.length > limit ? text.slice(0, limit - 1) + "…" : text;
+  const value = field?.value;
+  if (value === "") return el("span", { class: "faint" }, "empty");
+  if (isBytes(field)) return bytes(byteCount(value));
+  return cut(plain(field), limit);
 }
+
+const isBytes = (field) => /^(ENCRYPTED_)?BYTES$/.test(field?.type ?? "") && typeof field.value === "string";
+
+// Of base64.
+const byteCount = (text) => Math.floor((text.replace(/=+$/, "").length * 3) / 4);
 
 function plain(field) {
   const value = field?.value;
   if (value === null || value === undefined) return "";
-  if (Array.isArray(value)) return `[${value.map((item) => plain({ value: item })).join(", ")}]`;
+  if (Array.isArray(value)) return `[${value.map(item).join(", ")}]`;
   if (field.type === "TIMESTAMP" && isTime(Number(value))) return moment.format(new Date(Number(value)));
   if (typeof value === "object") {
     if ("recordName" in value) return String(value.recordName);
@@ -60,6 +75,9 @@ function plain(field) {
   }
   return String(value);
 }
+
+// Of a list: texts in quotes, or an empty one and a comma could not be told from two items.
+const item = (value) => (typeof value === "string" ? JSON.stringify(value) : plain({ value }));
 
 const longText = 400;
 
@@ -72,9 +90,13 @@ export function whole(field, path) {
   if (value && field.type === "ASSETID") return asset(value);
   const text = plain(field);
   if (text === "") return el("span", { class: "faint" }, value === "" ? "empty text" : "empty");
+  if (isBytes(field)) return folded(bytes(byteCount(text)), text);
   if (text.length <= longText) return el("span", { class: "value" }, text);
-  return el("details", {}, el("summary", {}, text.slice(0, 80) + "…"), el("span", { class: "value" }, text));
+  return folded([cut(text, 80), " ", el("span", { class: "faint" }, `${number([...text].length)} characters`)], text);
 }
+
+const folded = (summary, text) =>
+  el("details", {}, el("summary", {}, summary), el("span", { class: "value" }, text));
 
 function asset(value) {
   const size = `asset, ${bytes(value.size)}`;
@@ -94,6 +116,7 @@ export function clocks(fields) {
   if (parsed === null || typeof parsed !== "object") return found;
   for (const [clock, names] of Object.entries(parsed)) {
     if (!Array.isArray(names)) continue;
+    if (!isTime(Number(clock))) continue;
     for (const name of names) found.set(String(name), Number(clock));
   }
   return found;

@@ -3,27 +3,31 @@
 import * as api from "./api.js";
 import { append, button, el, link, replace, table } from "./dom.js";
 import { ago, brief, isOwn, number } from "./values.js";
-import { describe, zonePath } from "./overview.js";
+import { describe } from "./overview.js";
+import { countTypes, zoneID, zoneName, zoneOwner, zonePath } from "./scope.js";
 
 const pageSize = 50;
 const mostColumns = 6;
 
-export function zoneID(database, zone) { return { zoneName: zone }; }
-
 export async function zoneView(view, database, zone) {
-  const { types } = await api.types(database, zone);
+  const { types, isWhole } = await countTypes(database, zone);
   const path = zonePath(database, zone);
-  view.title(zone, [link([""], "Zones")]);
+  const owner = zoneOwner(database, zone);
+  view.title(zoneName(database, zone), [link([""], "Zones")]);
   append(view.main, [
-    el("p", { class: "lead" }, `${database.container}, ${describe(database)}`),
+    el("p", { class: "lead" }, `${database.container}, ${describe(database)}`,
+      owner === undefined ? null : [", of the user ", el("code", {}, owner)]),
     el("p", {}, link([...path, "changes"], "History of changes")),
     finder(path),
     el("h2", {}, "Record types"),
   ]);
   if (types.length === 0) return append(view.main, [el("p", { class: "faint" }, "The zone is empty.")]);
   const rows = types.map((type) =>
-    [link([...path, "type", type.name], type.name), number(type.live), number(type.deleted)]);
-  append(view.main, [table(`Record types of ${zone}`, ["Type", "Records", "Deleted"], rows, { numbers: [1, 2] }).box]);
+    [link([...path, "type", type.name], type.name), number(type.live) + (isWhole ? "" : "+"),
+      type.deleted === undefined ? "–" : number(type.deleted)]);
+  append(view.main, [
+    table(`Record types of ${zoneName(database, zone)}`, ["Type", "Records", "Deleted"], rows, { numbers: [1, 2] }).box,
+  ]);
 }
 
 // Opens a record by its name.
@@ -46,7 +50,7 @@ export async function typeView(view, database, zone, type) {
     ...(marker ? { continuationMarker: marker } : {}),
   });
   let page = await query();
-  view.title(type, [link([""], "Zones"), link(path, zone)]);
+  view.title(type, [link([""], "Zones"), link(path, zoneName(database, zone))]);
   if (page.records.length === 0) return append(view.main, [el("p", { class: "faint" }, "No records.")]);
 
   const columns = columnNames(page.records);
@@ -58,7 +62,8 @@ export async function typeView(view, database, zone, type) {
   let shown = page.records.length;
   const status = el("p", { class: "faint", role: "status" });
   const tell = () =>
-    replace(status, page.continuationMarker ? `The first ${number(shown)} records.` : `${number(shown)} records.`);
+    replace(status, page.continuationMarker ? `The first ${number(shown)} records.`
+      : shown === 1 ? "1 record." : `${number(shown)} records.`);
   tell();
   const more = button("Show more", async () => {
     more.disabled = true;
@@ -67,7 +72,7 @@ export async function typeView(view, database, zone, type) {
       page.records.forEach((record) => add(row(record)));
       shown += page.records.length;
       tell();
-    });
+    }, () => more.click());
     more.disabled = false;
     more.hidden = !page.continuationMarker;
   });
