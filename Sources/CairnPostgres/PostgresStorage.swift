@@ -1,4 +1,5 @@
 import CairnServerCore
+import Foundation
 
 /// The store in PostgreSQL, or in an engine that speaks its protocol, for any number of servers at the same time.
 ///
@@ -18,12 +19,19 @@ public final class PostgresStorage: Storage {
   ///
   /// - Parameters:
   ///   - writers: how many transactions may write at once; each has a connection, which is made when it is needed.
+  ///   - creating: makes a store where there is none; without it that is an error.
   ///   - polling: tells others by a table that they poll, also where the engine can notify them.
-  public init(_ url: PostgresURL, writers: Int = 8, polling: Bool = false) throws(PostgresStartError) {
+  public init(_ url: PostgresURL, writers: Int = 8, creating: Bool = true, polling: Bool = false)
+    throws(PostgresStartError)
+  {
     connector = PostgresConnector(url)
     do {
       let connection = try PostgresConnection(url)
       try connection.query("SET search_path TO cairn")
+      guard try creating || PostgresTables.exist(connection) else {
+        throw PostgresStartError(
+          "there is no server's data at \(url)", remedy: "give the address that cairn serve uses")
+      }
       try PostgresTables.prepare(connection)
     } catch {
       throw PostgresStartError(error, at: url)
@@ -39,6 +47,22 @@ public final class PostgresStorage: Storage {
     in database: Int64?, _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
     failed: @escaping @Sendable (any Error) -> Void
   ) { writers.submit(PostgresJob(body: body, failed: failed), in: database) }
+
+  /// Whether another process of Cairn is connected to the store, as each server always is. Blocks for up to two seconds: a
+  /// connection that was just given up is still counted by PostgreSQL for a moment.
+  ///
+  /// Engines that do not keep this list answer no; so do servers that call themselves otherwise by `application_name`.
+  public func isUsedByOthers() throws -> Bool {
+    let question = """
+      SELECT count(*) FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name = 'cairn' AND pid <> pg_backend_pid()
+      """
+    for _ in 0..<40 {
+      if try readers.withConnection({ try $0.query(question).integer(0, 0) }) == 0 { return false }
+      Thread.sleep(forTimeInterval: 0.05)
+    }
+    return true
+  }
 
   public var queuedWrites: Int { writers.queued }
 

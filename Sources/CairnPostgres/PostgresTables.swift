@@ -111,6 +111,13 @@ enum PostgresTables {
     }
   }
 
+  /// Whether a store is there, of whatever format.
+  static func exist(_ connection: PostgresConnection) throws -> Bool {
+    try connection.query(
+      "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'cairn' AND table_name = 'store'"
+    ).integer(0, 0) > 0
+  }
+
   private static func isRace(_ error: PostgresError) -> Bool {
     error.isConflict || ["42P06", "42P07", "42710"].contains(error.state)
   }

@@ -80,8 +80,9 @@ public struct UserDirectory: Sendable {
   ///
   /// - Throws: `exists` when the name is taken, `badRequest` when it is empty or holds control characters.
   public func add(_ name: String) throws(CloudError) -> Caller {
-    guard CloudServer.isPrintable(name) else {
-      throw CloudError(.badRequest, "A user name has 1 to 255 bytes and no control characters")
+    guard CloudServer.isReadable(name) else {
+      throw CloudError(
+        .badRequest, "A user name has 1 to 255 bytes, no control or invisible characters and no space at its ends")
     }
     let recordName = randomness.userRecordName()
     let now = clock.now
@@ -138,8 +139,9 @@ public struct UserDirectory: Sendable {
     if let email = profile.email, !UserDirectory.isAddress(email) {
       throw CloudError(.badRequest, "'\(email)' is no e-mail address")
     }
-    for part in [profile.givenName, profile.familyName].compactMap({ $0 }) where !CloudServer.isPrintable(part) {
-      throw CloudError(.badRequest, "A name has 1 to 255 bytes and no control characters")
+    for part in [profile.givenName, profile.familyName].compactMap({ $0 }) where !CloudServer.isReadable(part) {
+      throw CloudError(
+        .badRequest, "A name has 1 to 255 bytes, no control or invisible characters and no space at its ends")
     }
     let new = profile
     try write { writer in

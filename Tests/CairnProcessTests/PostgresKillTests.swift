@@ -149,7 +149,7 @@ import Testing
     let folder = try TemporaryFolder()
     let data = folder.file("data")
     #expect(try Programs.runCairn(["user", "add", "ada", "--data", data]).status == 0)
-    #expect(try Programs.runCairn(["server", "copy", "--from", data, "--to", url]).output.contains("copied 1 users"))
+    #expect(try Programs.runCairn(["server", "copy", "--from", data, "--to", url]).output.contains("copied 1 user, "))
     expectRefusal(try Programs.runCairn(["server", "copy", "--from", data, "--to", url]), 1, "empty")
     #expect(try Programs.runCairn(["user", "list", "--postgres", url]).output == "ada\n")
     #expect(try Programs.runCairn(["user", "add", "bob", "--postgres", url]).status == 0)
@@ -159,6 +159,19 @@ import Testing
     #expect(try Programs.runCairn(["user", "list", "--data", back]).output == "ada\nbob\n")
     #expect(try Programs.runCairn(["server", "token", "list", "--data", back]).output == "web\n")
     expectRefusal(try Programs.runCairn(["server", "copy", "--from", folder.file("none"), "--to", url]), 1, "--from")
+    // A server that goes on would be given what the copy lacks; two of them would answer for the same data.
+    let server = try RunningProcess(Programs.cairn(), ["serve", "--postgres", url, "--listen", "127.0.0.1:0"])
+    _ = try server.waitForLine("listening on ")
+    let third = folder.file("third")
+    expectRefusal(try Programs.runCairn(["server", "copy", "--from", url, "--to", third]), 1, "stop it")
+    server.signal(SIGTERM)
+    try server.waitUntilExit()
+    #expect(try Programs.runCairn(["server", "copy", "--from", url, "--to", third]).status == 0)
+    // A database without a store stays without one.
+    let empty = try PostgresCluster.shared().makeDatabase()
+    expectRefusal(try Programs.runCairn(["user", "list", "--postgres", empty]), 1, "no server's data")
+    expectRefusal(
+      try Programs.runCairn(["server", "copy", "--from", empty, "--to", folder.file("x")]), 1, "no server's data")
   }
 
   @Test("a store that can't be used is one sentence with a remedy, without the password")

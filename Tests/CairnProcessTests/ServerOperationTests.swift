@@ -182,7 +182,58 @@ import Testing
       #expect(result.error.split(separator: "\n").count == 1)
     }
     #expect(!FileManager.default.fileExists(atPath: folder.file("z") + "/cairn.db"))
+    let itself = try world.run("server", "restore", "--from", copy, "--data", copy + "/", "--replace")
+    #expect(itself.status == 1 && itself.error.contains("own folder"), "\(itself)")
     // Into an empty folder it needs no word.
     #expect(try world.run("server", "restore", "--from", copy, "--data", folder.file("new")).status == 0)
+  }
+
+  @Test("a copy replaces nothing but an earlier copy of the same data: no running server, no other one, no later one")
+  func backupKeepsOthers() throws {
+    let world = try ProcessWorld()
+    _ = try backup(world)
+    let (copy, folder) = (world.folder.file("backup"), world.folder)
+    func refused(_ data: String, _ target: String, _ part: String, _ line: Int = #line) throws {
+      let before = try Data(contentsOf: URL(fileURLWithPath: target + "/cairn.db"))
+      let result = try world.run("server", "backup", "--data", data, "--to", target)
+      #expect(result.status == 1 && result.error.contains(part) && result.error.contains("--to"), "\(line): \(result)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: target + "/cairn.db")) == before, "\(line)")
+    }
+    // The folders swapped, while the server runs and when it has stopped: what it was given since would be gone.
+    try refused(copy, world.data, "another server runs")
+    try world.stopServer(SIGTERM)
+    try refused(copy, world.data, "not just a copy")
+    try refused(world.data, world.data + "/", "itself")
+    #expect(
+      try world.run("server", "backup", "--data", world.data, "--to", world.data + "/sub").error.contains("itself"))
+    // The nightly copy goes on over starts, also of a server to which nothing was written.
+    for _ in 0..<2 {
+      try world.startServer()
+      try world.stopServer(SIGTERM)
+      _ = try backup(world)
+    }
+    try world.startServer()
+    let a = try world.database("a.db", Self.schema + "INSERT INTO t VALUES ('x', 'one', NULL);")
+    try world.prepare(a, "create")
+    try world.sync(a)
+    _ = try backup(world)
+    try world.stopServer(SIGTERM)
+    // Another server's copy, and one of what a restore has undone.
+    let older = folder.file("older")
+    #expect(try world.run("server", "backup", "--data", world.data, "--to", older).status == 0)
+    try world.startServer()
+    try world.query("INSERT INTO t VALUES ('y', 'two', NULL);", in: a)
+    try world.sync(a)
+    _ = try backup(world)
+    try world.stopServer(SIGTERM)
+    try refused(older, copy, "other data")
+    #expect(try world.run("server", "restore", "--from", older, "--data", world.data, "--replace").status == 0)
+    try refused(world.data, copy, "undone")
+    // A copy that was served is a server's data.
+    let served = try RunningProcess(Programs.cairn(), ["serve", "--data", older, "--listen", "127.0.0.1:0"])
+    _ = try served.waitForLine("listening on ")
+    served.signal(SIGTERM)
+    try served.waitUntilExit()
+    try refused(world.data, older, "not just a copy")
   }
 }

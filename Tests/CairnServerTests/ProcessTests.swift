@@ -80,6 +80,47 @@ import Testing
     #expect(try JSONValue(parsing: Array(list.utf8)) == .object([JSONMember("users", .array([]))]))
   }
 
+  @Test("a mistyped folder is no empty server: nothing is made there but by what adds, which tells so")
+  func mistyped() throws {
+    let folder = try TemporaryFolder()
+    let (none, data) = (folder.file("none"), folder.file("data"))
+    for words in [
+      ["user", "list"], ["user", "token", "anna"], ["user", "set", "anna"], ["user", "quota", "anna", "1M"],
+      ["user", "remove", "anna"], ["server", "token", "list"], ["server", "token", "remove", "web"],
+      ["server", "key", "list"], ["server", "key", "remove", "job"],
+    ] {
+      let result = try Programs.runCairn(words + ["--data", none])
+      #expect(result.status == 1 && result.error.contains("there is no server's data in"), "\(words): \(result)")
+      #expect(result.error.contains("--data") && result.output == "")
+      #expect(!FileManager.default.fileExists(atPath: none))
+    }
+    let added = try Programs.runCairn(["user", "add", "anna", "--data", data])
+    #expect(added.status == 0 && added.error.contains("is new"))
+    #expect(try Programs.runCairn(["user", "add", "berta", "--data", data]).error == "")
+    for words in [["serve"], ["user", "list"]] {
+      let wrong = try Programs.runCairn(words + ["--data", "postgres://localhost/x"])
+      #expect(wrong.status == 2 && wrong.error.contains("--postgres"), "\(wrong)")
+    }
+  }
+
+  @Test("names that can't be told apart by reading are refused, as are origins that no browser sends")
+  func names() throws {
+    let folder = try TemporaryFolder()
+    let data = folder.file("data")
+    for name in [" ", "anna ", "\u{a0}anna", "an\u{200b}na", "\u{202e}anna", "\u{feff}anna", "an\u{2028}na"] {
+      let user = try Programs.runCairn(["user", "add", name, "--data", data])
+      #expect(user.status == 2 && user.error.contains("invisible"), "\(user)")
+      #expect(try Programs.runCairn(["server", "token", "add", name, "--data", data]).status == 2)
+    }
+    #expect(try Programs.runCairn(["user", "add", "Åsa Ólafsdóttir 👩‍🚀", "--data", data]).status == 0)
+    for origin in [
+      "https://*.example.org", "https://app.example.org:443", "http://app.example.org:80", "app.example.org",
+    ] {
+      let token = try Programs.runCairn(["server", "token", "add", "web", "--data", data, "--origin", origin])
+      #expect(token.status == 2 && token.error.contains("no origin"), "\(token)")
+    }
+  }
+
   @Test("starting where it cannot: one sentence on standard error, exit code 1 or 2")
   func refusals() throws {
     let folder = try TemporaryFolder()

@@ -10,14 +10,19 @@ import Foundation
 /// The folder of a server's data: `cairn.db`, `assets`, and a lock that one running server holds.
 public struct DataDirectory: Sendable {
   public let path: String
+  /// The option that named the folder, for remedies.
+  private let option: String
 
   /// Opens the folder, creating it where it is missing.
-  public init(_ path: String) throws(ServerStartError) {
+  ///
+  /// - Parameter option: the option of the command line that named it, for remedies.
+  public init(_ path: String, option: String = "--data") throws(ServerStartError) {
     self.path = path
+    self.option = option
     var isDirectory: ObjCBool = false
     if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
       guard isDirectory.boolValue else {
-        throw ServerStartError("\(path) is a file, not a folder", remedy: "give another folder with --data")
+        throw ServerStartError("\(path) is a file, not a folder", remedy: "give another folder with \(option)")
       }
     } else {
       do {
@@ -26,17 +31,30 @@ public struct DataDirectory: Sendable {
       } catch {
         throw ServerStartError(
           "the folder \(path) can't be created",
-          remedy: "check its parent folder's permissions, or give another with --data")
+          remedy: "check its parent folder's permissions, or give another with \(option)")
       }
     }
     guard access(path, W_OK | X_OK) == 0 else {
       throw ServerStartError(
         "the folder \(path) can't be written to (\(String(cString: strerror(errno))))",
-        remedy: "give this user the right to, or give another folder with --data")
+        remedy: "give this user the right to, or give another folder with \(option)")
     }
   }
 
+  /// Opens a folder that has to hold a server's data: a mistyped name is no empty server.
+  public static func existing(_ path: String, option: String = "--data") throws(ServerStartError) -> DataDirectory {
+    guard exists(path) else {
+      throw ServerStartError(
+        "there is no server's data in \(path)", remedy: "give the folder of cairn serve with \(option)")
+    }
+    return try DataDirectory(path, option: option)
+  }
+
   public var databasePath: String { path + "/cairn.db" }
+
+  /// Says that the folder is a copy of `cairn server backup`, which the next copy may replace; a server that starts on the
+  /// folder takes it away.
+  var copyMark: String { path + "/cairn.copy" }
 
   /// Opens the store.
   public func openStorage() throws(ServerStartError) -> SQLiteStorage {
@@ -83,7 +101,8 @@ public struct DataDirectory: Sendable {
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       close(descriptor)
       throw ServerStartError(
-        "another server runs on \(path)", remedy: "stop it first, or give another folder with --data")
+        "another server runs on \(path), or a command works on it",
+        remedy: "stop it first, or give another folder with \(option)")
     }
     return descriptor
   }

@@ -34,6 +34,8 @@ public final class RunningServer: Sendable {
   ) throws(ServerStartError) -> RunningServer {
     let directory = try DataDirectory(path)
     let lock = try directory.lock()
+    // What is served is no mere copy from now on.
+    unlink(directory.copyMark)
     do {
       return try start(
         storage: try directory.openStorage(), assets: try directory.openAssets(), listen: address, settings: settings,

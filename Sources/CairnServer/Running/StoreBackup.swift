@@ -24,19 +24,25 @@ public enum StoreBackup {
   /// snapshot is taken, which does not want it.
   public static func make(data: String, to folder: String) throws(ServerStartError) -> Summary {
     let source = data + "/cairn.db"
-    guard FileManager.default.fileExists(atPath: source) else {
+    guard DataDirectory.exists(data) else {
       throw ServerStartError("\(data) holds no data of a server", remedy: "give the folder of cairn serve with --data")
     }
-    let target = try DataDirectory(folder)
-    guard target.path != data else {
+    guard !contains(data, folder) else {
       throw ServerStartError("a copy can't be made in the folder itself", remedy: "give another folder with --to")
     }
+    let target = try DataDirectory(folder, option: "--to")
+    let lock = try target.lock()
+    defer { close(lock) }
+    try checkGivesWay(target, to: source)
     let incoming = folder + "/cairn.db.incoming"
+    // What a full disk has left.
+    defer { for ending in ["", "-wal", "-shm", "-journal"] { unlink(incoming + ending) } }
     for _ in 0..<5 {
       try copyDatabase(source, to: incoming, "the data in \(source) can't be copied")
       let wanted = try attempt("the copy can't be read") { try SQLiteStorage.assets(in: incoming) }
       guard let copied = try copyAssets(wanted, from: data, to: folder) else { continue }
       try attempt("the copy can't be put in place") {
+        try mark(target)
         try publish(incoming, target.databasePath)
         try removeOthers(than: wanted, in: folder)
       }
@@ -55,6 +61,9 @@ public enum StoreBackup {
     guard FileManager.default.fileExists(atPath: source) else {
       throw ServerStartError("\(folder) holds no copy", remedy: "give a folder of cairn server backup with --from")
     }
+    guard !contains(data, folder) else {
+      throw ServerStartError("a copy can't be restored to its own folder", remedy: "give another folder with --data")
+    }
     let target = try DataDirectory(data)
     let lock = try target.lock()
     defer { close(lock) }
@@ -63,6 +72,7 @@ public enum StoreBackup {
       throw ServerStartError("\(data) holds data already", remedy: "give an empty folder, or --replace")
     }
     let incoming = data + "/cairn.db.incoming"
+    defer { for ending in ["", "-wal", "-shm", "-journal"] { unlink(incoming + ending) } }
     try copyDatabase(source, to: incoming, "the copy can't be read")
     if let damage = try attempt("the copy can't be checked", { try SQLiteStorage.damage(in: incoming) }) {
       throw ServerStartError("the copy is damaged (\(damage))", remedy: "restore another one")
@@ -74,8 +84,46 @@ public enum StoreBackup {
     try attempt("the data can't be replaced") {
       if isThere { try setAside(target.databasePath) }
       try publish(incoming, target.databasePath)
+      unlink(target.copyMark)
     }
     return Summary(bytes: size(target.databasePath), assets: wanted.count, copiedAssets: copied)
+  }
+
+  // MARK: What may give way
+
+  /// Only an earlier copy of the same data gives way to a copy: never what a server has used, be it that folders were
+  /// swapped, nor the last copy of another server or of what a restore has undone.
+  private static func checkGivesWay(_ target: DataDirectory, to source: String) throws(ServerStartError) {
+    guard DataDirectory.exists(target.path) else { return }
+    guard access(target.copyMark, F_OK) == 0 else {
+      throw ServerStartError(
+        "\(target.path) holds a server's data and not just a copy",
+        remedy: "give another folder with --to, and see that it is not the one that --data should name")
+    }
+    let isEarlier = try attempt("the earlier copy in \(target.path) can't be read") {
+      try SQLiteStorage.isEarlierCopy(target.databasePath, of: source)
+    }
+    guard isEarlier else {
+      throw ServerStartError(
+        "\(target.path) holds a copy of other data, or of what a restore has undone",
+        remedy: "give another folder with --to, or remove that copy")
+    }
+  }
+
+  /// Whether a folder is another one, or lies in it, whatever the paths are called.
+  private static func contains(_ outer: String, _ inner: String) -> Bool {
+    func place(_ path: String) -> [String] {
+      URL(fileURLWithPath: path).standardizedFileURL.resolvingSymlinksInPath().pathComponents
+    }
+    return place(inner).starts(with: place(outer))
+  }
+
+  private static func mark(_ target: DataDirectory) throws {
+    let text = "A copy that cairn server backup made and may replace. A server that starts here removes this file.\n"
+    let descriptor = open(target.copyMark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure(target.copyMark) }
+    defer { close(descriptor) }
+    guard write(descriptor, text, text.utf8.count) == text.utf8.count else { throw failure(target.copyMark) }
   }
 
   // MARK: Files

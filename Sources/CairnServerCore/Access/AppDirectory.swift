@@ -48,8 +48,9 @@ public struct AppDirectory: Sendable {
   }
 
   private func check(_ credential: AppCredential) throws(CloudError) {
-    guard CloudServer.isPrintable(credential.name) else {
-      throw CloudError(.badRequest, "A name has 1 to 255 bytes and no control characters")
+    guard CloudServer.isReadable(credential.name) else {
+      throw CloudError(
+        .badRequest, "A name has 1 to 255 bytes, no control or invisible characters and no space at its ends")
     }
     if credential.kind == .apiToken, credential.switches.contains(.largeBodyHash) {
       throw CloudError(.badRequest, "largeBodyHash is about signatures: give it to a server-to-server key")
@@ -63,12 +64,14 @@ public struct AppDirectory: Sendable {
     }
   }
 
-  /// `*`, or a scheme and a host without path, as browsers send it.
+  /// `*`, or a scheme and a host without path, as browsers send it. A star inside would match nothing,
+  /// nor would the port that browsers leave out.
   static func isOrigin(_ text: String) -> Bool {
     if text == "*" { return true }
     guard let end = text.firstRange(of: "://"), end.lowerBound > text.startIndex else { return false }
     let host = text[end.upperBound...].utf8
-    return !host.isEmpty && text.utf8.count <= 255 && text == text.lowercased()
+    return !host.isEmpty && text.utf8.count <= 255 && text == text.lowercased() && !host.contains(UInt8(ascii: "*"))
+      && !(text.hasPrefix("https:") && text.hasSuffix(":443")) && !(text.hasPrefix("http:") && text.hasSuffix(":80"))
       && text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) && !host.contains(where: { "/?#@".utf8.contains($0) })
   }
 
@@ -81,6 +84,21 @@ extension CloudServer {
   /// 1 to 255 bytes without control characters.
   static func isPrintable(_ name: String) -> Bool {
     (1...255).contains(name.utf8.count) && name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+  }
+
+  /// Printable, and as it looks: no space at an end, nothing that is not seen or turns the direction of what follows.
+  /// An operator tells names apart by reading them.
+  static func isReadable(_ name: String) -> Bool {
+    func isSpace(_ scalar: Unicode.Scalar?) -> Bool { scalar?.properties.isWhitespace ?? true }
+    return isPrintable(name) && !isSpace(name.unicodeScalars.first) && !isSpace(name.unicodeScalars.last)
+      && name.unicodeScalars.allSatisfy { scalar in
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse: false
+        // Joiners shape letters and emoji; the other ones only hide.
+        case .format: scalar.value == 0x200c || scalar.value == 0x200d
+        default: true
+        }
+      }
   }
 
   /// `iCloud.` and letters, digits, dots and hyphens.

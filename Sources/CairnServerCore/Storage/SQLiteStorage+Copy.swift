@@ -14,6 +14,23 @@ extension SQLiteStorage {
     return found == "ok" ? nil : found
   }
 
+  /// Whether everything that a store was given is a part of the history of another: then it is an earlier copy.
+  ///
+  /// The later one knows the epoch (web-services section 8) of the earlier one's newest position. Epochs without a position
+  /// are forgotten by the next start, so they prove nothing; a store without records is an earlier copy of any.
+  public static func isEarlierCopy(_ path: String, of other: String) throws -> Bool {
+    func history(_ path: String) throws -> (epochs: [Epoch], position: Int64) {
+      let connection = try Connection(path: path, mode: .readWrite)
+      let epochs = try connection.rows("SELECT name, start FROM epoch ORDER BY number").map {
+        Epoch(name: UInt32(truncatingIfNeeded: $0[0].asInteger), start: $0[1].asInteger)
+      }
+      return (epochs, try connection.scalar("SELECT position FROM store")?.asInteger ?? 0)
+    }
+    let (before, now) = (try history(path), try history(other))
+    guard let last = before.epochs.last(where: { $0.start < before.position }) else { return true }
+    return before.position <= now.position && now.epochs.contains(last)
+  }
+
   /// The assets that a store wants.
   public static func assets(in path: String) throws -> [AssetSummary] {
     let connection = try Connection(path: path, mode: .readWrite)

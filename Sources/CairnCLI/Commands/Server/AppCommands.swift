@@ -16,10 +16,11 @@
       repeated: true)
 
     static func administer<Result>(
-      _ arguments: Arguments, list: String, _ body: (AppAdministration) throws(CloudError) -> Result
+      _ arguments: Arguments, list: String, creating context: CommandContext? = nil,
+      _ body: (AppAdministration) throws(CloudError) -> Result
     ) throws -> Result {
       let place = try StorePlace(arguments)
-      let administration = AppAdministration(storage: try place.openStorage())
+      let administration = AppAdministration(storage: try place.openStorage(creating: context))
       defer { administration.close() }
       do { return try body(administration) } catch {
         switch error.code {
@@ -97,7 +98,8 @@
       let name = try arguments.required("NAME")
       let switches = try AppCommand.switches(arguments)
       let origins = arguments.all("origin")
-      let token = try AppCommand.administer(arguments, list: "cairn server token list") { (apps) throws(CloudError) in
+      let token = try AppCommand.administer(arguments, list: "cairn server token list", creating: context) {
+        (apps) throws(CloudError) in
         try apps.addToken(name, container: arguments.value("container"), switches: switches, origins: origins)
       }
       context.output.report(["name": .string(name), "token": .string(token)]) {
@@ -157,7 +159,8 @@
       if let made { try writePrivate(key, made) }
       let id: String
       do {
-        id = try AppCommand.administer(arguments, list: "cairn server key list") { (apps) throws(CloudError) in
+        id = try AppCommand.administer(arguments, list: "cairn server key list", creating: context) {
+          (apps) throws(CloudError) in
           try apps.addKey(name, key, container: arguments.value("container"), switches: switches)
         }
       } catch {

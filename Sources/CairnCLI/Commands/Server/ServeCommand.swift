@@ -71,7 +71,7 @@
       case .folder(let path):
         return try RunningServer.start(data: path, listen: address, settings: settings, http: http)
       case .postgres(let url):
-        let storage = try place.openPostgres(url, writers: 8)
+        let storage = try place.openPostgres(url, writers: 8, creating: true)
         do {
           return try RunningServer.start(
             storage: storage, assets: PostgresAssetStore(storage), listen: address, settings: settings, http: http)

@@ -20,9 +20,9 @@
       example: "cairn server copy --from /var/lib/cairn --to postgres://cairn@localhost/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
-      let source = try OpenStore(StorePlace(text: try arguments.required("from")), isSource: true)
+      let source = try OpenStore(try arguments.required("from"), isSource: true)
       defer { source.close() }
-      let target = try OpenStore(StorePlace(text: try arguments.required("to")), isSource: false)
+      let target = try OpenStore(try arguments.required("to"), isSource: false)
       defer { target.close() }
       let summary: StoreCopy.Summary
       do {
@@ -38,7 +38,10 @@
         "zones": .integer(Int64(summary.zones)), "records": .integer(Int64(summary.records)),
         "assets": .integer(Int64(summary.assets)),
       ]) {
-        "copied \(summary.users) users, \(summary.zones) zones, \(summary.records) records, \(summary.assets) assets"
+        let parts = [
+          (summary.users, "user"), (summary.zones, "zone"), (summary.records, "record"), (summary.assets, "asset"),
+        ]
+        return "copied " + parts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")
       }
       return .done
     }
@@ -50,14 +53,13 @@
     let assets: any AssetStore
     private let lock: DataDirectory.Lock?
 
-    init(_ place: StorePlace, isSource: Bool) throws {
+    init(_ text: String, isSource: Bool) throws {
+      let place = try StorePlace(text: text)
       switch place {
       case .folder(let path):
         do {
-          if isSource, !DataDirectory.exists(path) {
-            throw ServerStartError("there is no server's data in \(path)", remedy: "give another folder with --from")
-          }
-          let directory = try DataDirectory(path)
+          let directory =
+            isSource ? try DataDirectory.existing(path, option: "--from") : try DataDirectory(path, option: "--to")
           lock = try directory.takeLock()
           storage = try directory.openStorage()
           assets = try directory.openAssets()
@@ -65,10 +67,22 @@
           throw CommandError(.failed, error.sentence, remedy: error.remedy)
         }
       case .postgres(let url):
-        let opened = try place.openPostgres(url, writers: 1)
+        let opened = try place.openPostgres(url, writers: 1, creating: !isSource)
+        guard try !Self.isUsed(opened) else {
+          opened.close()
+          throw CommandError(
+            .failed, "a server, or another program, works on the data at \(url)", remedy: "stop it first")
+        }
         storage = opened
         assets = PostgresAssetStore(opened)
         lock = nil
+      }
+    }
+
+    private static func isUsed(_ storage: PostgresStorage) throws -> Bool {
+      do { return try storage.isUsedByOthers() } catch {
+        throw CommandError(
+          .failed, "PostgreSQL can't be asked who works on it (\(error))", remedy: "run the command again")
       }
     }
 

@@ -18,6 +18,9 @@
       if let url = arguments.value("postgres") {
         self = .postgres(try Self.describing { () throws(PostgresStartError) in try PostgresURL(url) })
       } else if let folder = arguments.value("data") {
+        guard !PostgresURL.looksLikeOne(folder) else {
+          throw CommandError.usage("--data names a database of PostgreSQL", remedy: "give it as --postgres URL")
+        }
         self = .folder(folder)
       } else {
         throw CommandError.usage("--data is missing", remedy: "give --data DIR, or --postgres URL")
@@ -34,18 +37,31 @@
     }
 
     /// Opens the store, for commands that work beside a running server.
-    func openStorage() throws -> any Storage {
+    ///
+    /// - Parameter creating: makes a store where there is none, and tells so: a mistyped name may be the reason.
+    func openStorage(creating: CommandContext? = nil) throws -> any Storage {
       switch self {
       case .folder(let path):
-        do { return try DataDirectory(path).openStorage() } catch {
+        let isNew = !DataDirectory.exists(path)
+        do {
+          let directory =
+            creating == nil ? try DataDirectory.existing(path) : try DataDirectory(path)
+          let storage = try directory.openStorage()
+          if isNew {
+            creating?.output.warning("\(path) is new as a folder of a server's data: run cairn serve on it too")
+          }
+          return storage
+        } catch {
           throw CommandError(.failed, error.sentence, remedy: error.remedy)
         }
-      case .postgres(let url): return try openPostgres(url, writers: 1)
+      case .postgres(let url): return try openPostgres(url, writers: 1, creating: creating != nil)
       }
     }
 
-    func openPostgres(_ url: PostgresURL, writers: Int) throws -> PostgresStorage {
-      try Self.describing { () throws(PostgresStartError) in try PostgresStorage(url, writers: writers) }
+    func openPostgres(_ url: PostgresURL, writers: Int, creating: Bool) throws -> PostgresStorage {
+      try Self.describing { () throws(PostgresStartError) in
+        try PostgresStorage(url, writers: writers, creating: creating)
+      }
     }
 
     private static func describing<Result>(_ body: () throws(PostgresStartError) -> Result) throws -> Result {

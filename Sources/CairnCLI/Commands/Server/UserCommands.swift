@@ -9,10 +9,11 @@
     static let name = CommandDeclaration.Positional.required("NAME", "name of the user")
 
     static func administer<Result>(
-      _ arguments: Arguments, _ body: (UserAdministration) throws(CloudError) -> Result
+      _ arguments: Arguments, creating context: CommandContext? = nil,
+      _ body: (UserAdministration) throws(CloudError) -> Result
     ) throws -> Result {
       let place = try StorePlace(arguments)
-      let administration = UserAdministration(storage: try place.openStorage())
+      let administration = UserAdministration(storage: try place.openStorage(creating: context))
       defer { administration.close() }
       do { return try body(administration) } catch { throw described(error, arguments, place) }
     }
@@ -77,7 +78,7 @@
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
       UserCommand.report(
-        try UserCommand.administer(arguments) { (users) throws(CloudError) in
+        try UserCommand.administer(arguments, creating: context) { (users) throws(CloudError) in
           let made = try users.add(name)
           do throws(CloudError) { _ = try UserCommand.change(arguments, name, users) } catch {
             // Nobody is added with half of what was asked for.
