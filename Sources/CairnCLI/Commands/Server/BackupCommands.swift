@@ -7,7 +7,8 @@
       words: ["server", "backup"], summary: "Copies a server's data, also while it runs",
       discussion: """
         The copy is one moment of the database, with the assets that it wants. Into a folder with an earlier copy only new \
-        assets are copied; the earlier copy stays whole until the new one is. A copy can be served as it is.
+        assets are copied; the earlier copy stays whole until the new one is. Nothing else in a folder gives way to a copy. A copy \
+        can be served as it is. Data in PostgreSQL is copied by pg_dump -n cairn.
         """,
       options: [
         .value("data", "DIR", "folder of the server's data", required: true),
