@@ -103,6 +103,31 @@ import Testing
     }
   }
 
+  @Test("data that can't be used is one short sentence with a remedy, and another program's database stays as it was")
+  func unusable() throws {
+    let folder = try TemporaryFolder()
+    for (name, sql, part) in [
+      ("newer", "PRAGMA user_version = 99", "update cairn"),
+      ("other", "CREATE TABLE notes(x); INSERT INTO notes VALUES (1)", "another program"),
+    ] {
+      let data = folder.file(name)
+      try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+      _ = try Programs.runSQL(sql, in: data + "/cairn.db")
+      let before = try Programs.runSQL(".dump", in: data + "/cairn.db").output
+      for words in [["serve", "--listen", "127.0.0.1:0"], ["user", "list"], ["user", "add", "anna"]] {
+        let result = try Programs.runCairn(words + ["--data", data])
+        #expect(result.status == 1 && result.error.contains(part), "\(result)")
+        #expect(result.error.split(separator: "\n").count == 1 && result.error.utf8.count < 300)
+      }
+      #expect(try Programs.runSQL(".dump", in: data + "/cairn.db").output == before)
+    }
+    let data = folder.file("text")
+    try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+    try Data(String(repeating: "no database", count: 100).utf8).write(to: URL(fileURLWithPath: data + "/cairn.db"))
+    let text = try Programs.runCairn(["user", "list", "--data", data])
+    #expect(text.status == 1 && text.error.contains("not a database") && !text.error.contains("PRAGMA"), "\(text)")
+  }
+
   @Test("names that can't be told apart by reading are refused, as are origins that no browser sends")
   func names() throws {
     let folder = try TemporaryFolder()

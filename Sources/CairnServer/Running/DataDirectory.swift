@@ -60,11 +60,19 @@ public struct DataDirectory: Sendable {
   public func openStorage() throws(ServerStartError) -> SQLiteStorage {
     // SQLite would give the file the rights that the umask leaves; the log and its index take those of the file.
     let descriptor = open(databasePath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    if descriptor >= 0 { close(descriptor) }
-    do { return try SQLiteStorage(path: databasePath) } catch {
+    guard descriptor >= 0 else {
       throw ServerStartError(
-        "the data in \(databasePath) can't be opened (\(error))",
-        remedy: "check the file's permissions and the disk, or restore a backup")
+        "\(databasePath) can't be opened for writing (\(String(cString: strerror(errno))))",
+        remedy: "run the command as the user whose file it is, or give this user the right to write to it")
+    }
+    close(descriptor)
+    do { return try SQLiteStorage(path: databasePath) } catch let error as StorageFailure {
+      // These reasons say themselves what to do.
+      throw ServerStartError("the data in \(databasePath) can't be used", remedy: error.reason)
+    } catch {
+      throw ServerStartError(
+        "the data in \(databasePath) can't be opened (\(SQLiteStorage.reason(error)))",
+        remedy: "check the disk, or restore a backup with cairn server restore")
     }
   }
 

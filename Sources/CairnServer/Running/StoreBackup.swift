@@ -213,7 +213,8 @@ public enum StoreBackup {
     _ sentence: String, _ body: () throws -> Result
   ) throws(ServerStartError) -> Result {
     do { return try body() } catch let error as ServerStartError { throw error } catch {
-      throw ServerStartError("\(sentence) (\(error))", remedy: "check the disk and the folders' permissions")
+      throw ServerStartError(
+        "\(sentence) (\(SQLiteStorage.reason(error)))", remedy: "check the disk and the folders' permissions")
     }
   }
 }

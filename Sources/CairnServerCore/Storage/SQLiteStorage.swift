@@ -123,6 +123,12 @@ extension SQLiteSession {
 
 extension SQLiteStorage {
   /// SQLite's errors in the words of ``Storage``.
+  /// Why a store can't be used, for who runs it: without the statement that failed.
+  public static func reason(_ error: any Error) -> String {
+    guard let error = error as? SQLiteError else { return "\(error)" }
+    return "\(error.message), SQLite \(error.extendedCode)"
+  }
+
   static func failure(_ error: any Error) -> any Error {
     guard let error = error as? SQLiteError else { return error }
     return StorageFailure("\(error)", isTemporary: error.isBusy)

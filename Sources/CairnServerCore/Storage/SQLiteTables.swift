@@ -133,6 +133,9 @@ enum SQLiteTables {
         throw StorageFailure("The data was written by a newer version of Cairn (format \(found)): update cairn")
       }
       guard found < last else { return }
+      if found == 0, try connection.scalar("SELECT count(*) FROM sqlite_schema")?.asInteger != 0 {
+        throw StorageFailure("The database belongs to another program: give Cairn a folder of its own")
+      }
       for step in steps[Int(found)..<Int(last)] { try connection.execute(step) }
       try connection.execute("PRAGMA user_version = \(last)")
     }
