@@ -112,6 +112,9 @@ import Testing
     // Each device notices, keeps its rows and asks (tables.md L12).
     for path in [b, a] {
       #expect(try world.sync(path, codes: [0, 3])["state"] as? String == "decision")
+      // It says what has happened: no zone was deleted.
+      #expect(try world.run("sync", path).output.contains("the server was restored from a backup"))
+      #expect(try world.run("status", path).output.contains("restored from a backup"))
       #expect(try world.run("decide", path, "recreateAndReupload").status == 0)
     }
     try world.syncUntilQuiet(b, a, rounds: 10)

@@ -25,10 +25,17 @@ struct SyncEnding {
     var text = summary.text(hasFailed: error != nil, pendingHint: "cairn status", parkedHint: "cairn parked")
     if text.isEmpty { return text }
     if let question = report.result.questions.first {
-      text +=
-        "\nthe zone \(question.zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
+      text += "\n\(Self.reason(question)): answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
     }
     return text
+  }
+
+  private static func reason(_ question: ZoneQuestion) -> String {
+    switch question.cause {
+    case .deleted, .purged: "the zone \(question.zone.name) was deleted on the server"
+    case .incarnation: "the zone \(question.zone.name) was deleted on the server, and made again"
+    case .epoch: "the server was restored from a backup and may lack rows that are here"
+    }
   }
 
   /// The failure to print and end with; nil when the sync did what it could.

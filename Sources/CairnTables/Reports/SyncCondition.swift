@@ -13,7 +13,7 @@ extension SyncedDatabase {
       return SyncCondition(
         name: name,
         question:
-          "the zone \(zone.name) is gone from the server: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
+          "the zone \(zone.name) was deleted on the server, or the server was restored from a backup: answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
       )
     }
     if name == "signedOut" { return SyncCondition(name: name) }
