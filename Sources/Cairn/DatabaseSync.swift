@@ -2,6 +2,7 @@ import CairnClient
 import CairnEngine
 import CairnRecords
 import CairnTables
+import Foundation
 import Synchronization
 
 /// Syncs one prepared database file with its server.
@@ -209,8 +210,8 @@ public struct SyncReport: Sendable {
   public static func describe(_ failure: SyncFailure) -> String {
     switch failure {
     case .cloud(let error): error.reason
-    case .rateLimited(let until): "the server asked to wait until \(until)"
-    case .backingOff(let until): "waiting until \(until) before the next try"
+    case .rateLimited(let until): "the server asked to wait until \(moment(until))"
+    case .backingOff(let until): "waiting until \(moment(until)) before the next try"
     case .store(let text): text
     case .anotherUser: "the token belongs to another user than this file"
     case .noAccount: "nobody is signed in"
@@ -219,5 +220,10 @@ public struct SyncReport: Sendable {
     case .reentrantCall: "sync was called while it runs"
     case .cancelled: "interrupted"
     }
+  }
+
+  /// A time in ms since 1970, as the log writes times.
+  private static func moment(_ ms: Int64) -> String {
+    Date(timeIntervalSince1970: Double(ms) / 1_000).ISO8601Format()
   }
 }

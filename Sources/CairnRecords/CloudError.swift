@@ -12,12 +12,15 @@ public struct CloudError: Error, Hashable, Sendable, CustomStringConvertible {
   public var expiryCause: ExpiryCause?
   /// Where a user can sign in, on `authenticationRequired`.
   public var redirectURL: String?
+  /// What a server's operator may know and its clients may not, as addresses and statements of the store: for the log.
+  /// Never sent.
+  public var detail: String?
 
   public enum ExpiryCause: String, Hashable, Sendable { case retention, incarnation, epoch }
 
   public init(
     _ code: Code, _ reason: String, retryAfter: Double? = nil, serverRecord: Record? = nil,
-    expiryCause: ExpiryCause? = nil, redirectURL: String? = nil
+    expiryCause: ExpiryCause? = nil, redirectURL: String? = nil, detail: String? = nil
   ) {
     self.code = code
     self.reason = reason
@@ -25,6 +28,7 @@ public struct CloudError: Error, Hashable, Sendable, CustomStringConvertible {
     self.serverRecord = serverRecord
     self.expiryCause = expiryCause
     self.redirectURL = redirectURL
+    self.detail = detail
   }
 
   public var description: String { "\(code.rawValue): \(reason)" }

@@ -203,6 +203,8 @@ final class RequestHandler: HTTPHandler {
       // The reason may hold paths and SQL: for the operator, not for the client.
       log("request \(uuid) failed: \(error.reason)")
       error.reason = "The server failed; its log has the reason under this uuid"
+    } else if let detail = error.detail {
+      log("request \(uuid) can't be answered now: \(detail)")
     }
     let response = HTTPResponse(status: error.code.httpStatus, copying: RequestFailure.encode(error, uuid: uuid))
     if let seconds = error.retryAfter, error.code.isRetryable {

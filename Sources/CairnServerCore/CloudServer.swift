@@ -117,7 +117,8 @@ public final class CloudServer: Sendable {
   static func cloudError(_ error: any Error) -> CloudError {
     switch error {
     case let error as CloudError: error
-    case let error as StorageFailure where error.isTemporary: CloudError(.tryAgainLater, error.reason, retryAfter: 1)
+    case let error as StorageFailure where error.isTemporary:
+      CloudError(.tryAgainLater, "The server's store can't be used now", retryAfter: 1, detail: error.reason)
     default: CloudError(.internalError, "\(error)")
     }
   }

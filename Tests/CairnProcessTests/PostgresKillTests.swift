@@ -143,6 +143,38 @@ import Testing
     try work.waitUntilExit()
   }
 
+  @Test("while PostgreSQL is away clients learn to wait, and nothing of where it is; the server's log has the reason")
+  func away() throws {
+    let cluster = try PostgresCluster()
+    let url = try cluster.makeDatabase()
+    let folder = try TemporaryFolder()
+    let environment = ["XDG_CONFIG_HOME": folder.file("config"), "CAIRN_TOKEN": ""]
+    let added = try Programs.runCairn(["user", "add", "ada", "--postgres", url, "--json"]).output
+    let token = try #require(try ProcessWorld.object(added)["token"] as? String)
+    let server = try RunningProcess(Programs.cairn(), ["serve", "--postgres", url, "--listen", "127.0.0.1:0"])
+    let address = try server.waitForLine("listening on ")
+    let file = folder.file("a.db")
+    _ = try Programs.runSQL("CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL); INSERT INTO t VALUES ('x');", in: file)
+    let made = try Programs.runCairn(
+      ["init", file, "--server", address, "--token", token, "--mode", "create"], environment: environment)
+    #expect(made.status == 0, "\(made)")
+    try cluster.kill()
+    let path = "/database/1/iCloud.cairn/production/private/zones/list?ckWebAuthToken="
+    for word in [token, "forged"] {
+      let body = try Programs.run("curl", ["-s", address + path + word]).output
+      #expect(body.contains("TRY_AGAIN_LATER"), "\(body)")
+      for part in ["connection", "socket", "SELECT"] { #expect(!body.contains(part), "\(body)") }
+    }
+    // Twice: the first meets the server, the second keeps to what that one was told.
+    for _ in 0..<2 {
+      let synced = try Programs.runCairn(["sync", file], environment: environment)
+      #expect(synced.status == 3 && synced.output.contains("nothing done; 1 still pending"), "\(synced)")
+      #expect(synced.output.contains("can't answer now") && synced.output.contains("run the command again"))
+    }
+    server.signal(SIGTERM)
+    #expect(try server.waitUntilExit(limit: .seconds(30)).error.contains("can't be answered now: The store is away"))
+  }
+
   @Test("users, tokens and keys are managed in PostgreSQL too, and a folder moves there and back")
   func administration() throws {
     let url = try PostgresCluster.shared().makeDatabase()

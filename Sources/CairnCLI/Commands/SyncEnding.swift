@@ -2,6 +2,7 @@ import Cairn
 import CairnEngine
 import CairnRecords
 import CairnTables
+import Foundation
 
 /// How a sync ended, in the contract's words and exit codes (tables section 7).
 struct SyncEnding {
@@ -27,7 +28,22 @@ struct SyncEnding {
     if let question = report.result.questions.first {
       text += "\n\(Self.reason(question)): answer with cairn decide DB keepLocal, deleteLocal or recreateAndReupload"
     }
+    if let wait { text += "\n\(wait)" }
     return text
+  }
+
+  /// Why a paused sync did not go on, and when it will.
+  private var wait: String? {
+    guard case .paused(.throttled) = report.result.condition else { return nil }
+    switch report.result.failure {
+    case .rateLimited(let until)?, .backingOff(let until)?:
+      let seconds = (until - Int64(Date().timeIntervalSince1970 * 1_000) + 999) / 1_000
+      let time = seconds > 1 ? "in \(seconds) seconds" : "in a moment"
+      return "the server can't answer now: nothing is lost, run the command again \(time)"
+    case .cloud(let error)?:
+      return "the server can't answer now (\(error.reason)): nothing is lost, run the command again in a moment"
+    default: return nil
+    }
   }
 
   private static func reason(_ question: ZoneQuestion) -> String {

@@ -27,7 +27,7 @@ struct SyncSummary {
       (saved, "saved"), (deleted, "deleted"), (fetched, "fetched"), (removed, "removed"), (conflicts, "merged"),
     ].filter { $0.0 > 0 }.map { "\($0.1) \($0.0)" }
     if parts.isEmpty && hasFailed { return "" }
-    var text = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
+    var text = parts.isEmpty ? (pending > 0 ? "nothing done" : "nothing to do") : parts.joined(separator: ", ")
     if pending > 0 { text += "; \(pending) still pending (\(pendingHint) says why)" }
     if parked > 0 { text += "; \(parked) parked" + (parkedHint.map { " (\($0) says why)" } ?? "") }
     return text

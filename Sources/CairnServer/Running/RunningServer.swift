@@ -70,7 +70,8 @@ public final class RunningServer: Sendable {
         storage: storage, assets: assets, clock: clock, randomness: randomness, settings: settings)
     } catch {
       close(socket)
-      throw ServerStartError("the store can't be used (\(error.reason))", remedy: "check the disk, or restore a backup")
+      throw ServerStartError(
+        "the store can't be used (\(error.detail ?? error.reason))", remedy: "check the disk, or restore a backup")
     }
     let limits = http.limits
     let log = http.logsRequests ? RequestLog(now: { clock.now }, write: http.writeLog) : nil

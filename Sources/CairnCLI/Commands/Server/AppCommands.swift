@@ -27,7 +27,7 @@
         case .exists: throw CommandError(.failed, error.reason, remedy: "choose another name, or see \(list)")
         case .notFound: throw CommandError(.failed, error.reason, remedy: "see the names with \(list)")
         case .badRequest: throw CommandError.usage(error.reason, remedy: "see --help")
-        case .tryAgainLater: throw CommandError(.failed, error.reason, remedy: "run the command again")
+        case .tryAgainLater: throw CommandError(.failed, error.detail ?? error.reason, remedy: "run the command again")
         default: throw CommandError(.failed, error.reason, remedy: place.remedy)
         }
       }

@@ -31,7 +31,8 @@
         if error.code == .exists {
           throw CommandError(.failed, error.reason, remedy: "copy to an empty folder or database")
         }
-        throw CommandError(.failed, error.reason, remedy: "nothing was changed that counts: run the command again")
+        throw CommandError(
+          .failed, error.detail ?? error.reason, remedy: "nothing was changed that counts: run the command again")
       }
       context.output.report([
         "users": .integer(Int64(summary.users)), "databases": .integer(Int64(summary.databases)),

@@ -30,7 +30,7 @@
       case .notFound: CommandError(.failed, error.reason, remedy: "see the names with cairn user list")
       case .badRequest:
         CommandError.usage(error.reason, remedy: hasAddress ? "give one like anna@example.org" : "choose another name")
-      case .tryAgainLater: CommandError(.failed, error.reason, remedy: "run the command again")
+      case .tryAgainLater: CommandError(.failed, error.detail ?? error.reason, remedy: "run the command again")
       default: CommandError(.failed, error.reason, remedy: place.remedy)
       }
     }
