@@ -122,13 +122,13 @@ extension SQLiteSession {
 }
 
 extension SQLiteStorage {
-  /// SQLite's errors in the words of ``Storage``.
   /// Why a store can't be used, for who runs it: without the statement that failed.
   public static func reason(_ error: any Error) -> String {
     guard let error = error as? SQLiteError else { return "\(error)" }
     return "\(error.message), SQLite \(error.extendedCode)"
   }
 
+  /// SQLite's errors in the words of ``Storage``.
   static func failure(_ error: any Error) -> any Error {
     guard let error = error as? SQLiteError else { return error }
     return StorageFailure("\(error)", isTemporary: error.isBusy)

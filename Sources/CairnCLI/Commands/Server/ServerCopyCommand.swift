@@ -64,7 +64,7 @@
           lock = try directory.takeLock()
           storage = try directory.openStorage()
           assets = try directory.openAssets()
-        } catch let error as ServerStartError {
+        } catch {
           throw CommandError(.failed, error.sentence, remedy: error.remedy)
         }
       case .postgres(let url):
