@@ -79,7 +79,7 @@ import Testing
     let none = try peer.call("POST", Peer.path + "zones/list", query: "")
     let place = try path(try #require(none["redirectURL"]?.string))
     let text = String(decoding: try signIn(peer, place).body, as: UTF8.self)
-    let start = try #require(text.firstRange(of: "<p><code>"))
+    let start = try #require(text.firstRange(of: "<p class=\"token\"><code>"))
     #expect(try works(peer, String(text[start.upperBound...].prefix { $0 != "<" })))
   }
 

@@ -81,7 +81,8 @@ struct SyncEnding {
     switch report.result.condition {
     case .signedOut: .failed
     case .offline: .unreachable
-    case .decision: .attention
+    // Paused: not all was done, also where nothing could be sent yet.
+    case .decision, .paused: .attention
     default: report.parked > 0 || report.waiting > 0 || report.needsSchemaRepair ? .attention : .done
     }
   }
