@@ -17,5 +17,7 @@ enum RegressionSeeds {
     .init(seed: 600825, devices: 3, steps: 200),
     .init(seed: 1_000_195, devices: 3, steps: 200),
     .init(seed: 1_001_879, devices: 3, steps: 200),
+    .init(seed: 770_038, devices: 3, steps: 40),
+    .init(seed: 100_000_920, devices: 3, steps: 40),
   ]
 }

@@ -39,6 +39,16 @@ import Testing
     #expect(model.mistake(table: 0, in: [:]) != nil)
   }
 
+  /// Tables F7: two devices insert the same key and delete it, each before its first sync: nothing remains of either.
+  @Test func theModelForgetsTheUnsentRowsOfTwoDevices() {
+    var model = FieldModel()
+    for device in 0...1 { model.note(table: 0, from: [:], to: ["a": [.text("v\(device)")]], device: device, at: 10) }
+    for device in 0...1 { model.note(table: 0, from: ["a": [.text("v\(device)")]], to: [:], device: device, at: 20) }
+    #expect(model.voidDeletes == 2)
+    #expect(model.mistake(table: 0, in: [:]) == nil)
+    #expect(model.mistake(table: 0, in: ["a": [.text("v0")]]) != nil)
+  }
+
   @Test(arguments: RegressionSeeds.fixed)
   func seedsThatFailedOnce(options: Simulation.Options) throws {
     let report = try Simulation.run(options)

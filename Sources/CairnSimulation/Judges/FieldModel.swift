@@ -16,6 +16,8 @@ struct FieldModel {
     var clock: Int64
     var value: Value
     var device: Int
+    /// Counts all the model's statements, in the order they ran.
+    var statement: Int
   }
 
   private struct History {
@@ -35,8 +37,8 @@ struct FieldModel {
   }
 
   private enum Unsent {
-    /// No call to sync since.
-    case certainly([Int])
+    /// No call to sync since the statement that inserted it.
+    case certainly(Int)
     case perhaps
   }
 
@@ -44,6 +46,7 @@ struct FieldModel {
   private var locals: [Int: [Key: Local]] = [:]
   /// Devices that are in a call to sync now.
   private var syncing: Set<Int> = []
+  private var statements = 0
   private(set) var voidDeletes = 0
   private(set) var reinserts = 0
 
@@ -53,6 +56,7 @@ struct FieldModel {
   mutating func note(
     table: Int, from before: [String: [Value]], to after: [String: [Value]], device: Int, at time: Int64
   ) {
+    statements += 1
     for (name, old) in before.sorted(by: { $0.key < $1.key }) {
       let key = Key(table: table, name: name)
       guard let new = after[name] else {
@@ -61,7 +65,7 @@ struct FieldModel {
       }
       for (field, value) in new.enumerated() where value != old[field] {
         let clock = max(time, held(key, field, old[field]) + 1)
-        histories[key]?.writes[field].append(Write(clock: clock, value: value, device: device))
+        histories[key]?.writes[field].append(Write(clock: clock, value: value, device: device, statement: statements))
       }
     }
     for (name, row) in after.sorted(by: { $0.key < $1.key }) where before[name] == nil {
@@ -85,12 +89,11 @@ struct FieldModel {
       history.doubt = "reinserted by a clock behind a delete"
     }
     for (field, value) in row.enumerated() {
-      history.writes[field].append(Write(clock: clock, value: value, device: device))
+      history.writes[field].append(Write(clock: clock, value: value, device: device, statement: statements))
     }
-    let starts = history.writes.map { $0.count - 1 }
     let isNew = history.deletes.isEmpty && !syncing.contains(device)
     histories[key] = history
-    locals[device, default: [:]][key] = Local(unsent: isNew ? .certainly(starts) : .perhaps)
+    locals[device, default: [:]][key] = Local(unsent: isNew ? .certainly(statements) : .perhaps)
   }
 
   private mutating func delete(_ key: Key, _ row: [Value], _ device: Int, at time: Int64) {
@@ -98,12 +101,11 @@ struct FieldModel {
     let touch = row.indices.map { held(key, $0, row[$0]) }.max() ?? 0
     let clock = max(time, touch + 1)
     switch locals[device]?[key]?.unsent {
-    case .certainly(let starts):
+    case .certainly(let insert):
       // Nobody will ever hear of this row (tables F7).
       voidDeletes += 1
-      for (field, start) in starts.enumerated() {
-        let kept = history.writes[field].enumerated().filter { $0.offset < start || $0.element.device != device }
-        history.writes[field] = kept.map(\.element)
+      for field in history.writes.indices {
+        history.writes[field].removeAll { $0.device == device && $0.statement >= insert }
       }
       histories[key] = history
       locals[device]?[key] = nil
