@@ -62,12 +62,6 @@ final class CountedCloud: CloudDatabase {
     try counted { () throws(CloudError) in try inner.zoneChanges(in: zone, since: token) }
   }
 
-  func modify(
-    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
-  }
-
   func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport {

@@ -48,10 +48,10 @@ final class TimedCloud: CloudDatabase {
     try timed { () throws(CloudError) in try inner.zoneChanges(in: zone, since: token) }
   }
 
-  func modify(
+  func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try inner.modify(in: zone, operations, atomic: atomic)
+  ) throws(CloudError) -> ModifyReport {
+    try inner.modifyReportingPosition(in: zone, operations, atomic: atomic)
   }
 
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {

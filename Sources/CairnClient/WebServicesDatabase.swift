@@ -205,12 +205,6 @@ public final class WebServicesDatabase: CloudDatabase {
 
   // MARK: Records
 
-  public func modify(
-    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
-  }
-
   public func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport {

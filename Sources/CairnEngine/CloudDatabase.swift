@@ -20,10 +20,8 @@ public protocol CloudDatabase: AnyObject, Sendable {
   /// those asked for. Default: filters ``zoneChanges(in:since:)``.
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?, types: [String]) throws(CloudError) -> ZonePage
 
-  /// One outcome per operation, in the order of `operations`.
-  func modify(in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool) throws(CloudError) -> [OperationOutcome]
-
-  /// The same, and where the zone's feed stood before and after, on servers that tell. Default: does not tell.
+  /// One outcome per operation, in the order of `operations`; and where the zone's feed stood before and after, on servers
+  /// that tell.
   func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport
@@ -62,10 +60,11 @@ extension CloudDatabase {
     return page
   }
 
-  public func modifyReportingPosition(
+  /// One outcome per operation, in the order of `operations`.
+  public func modify(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> ModifyReport {
-    ModifyReport(try modify(in: zone, operations, atomic: atomic))
+  ) throws(CloudError) -> [OperationOutcome] {
+    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
   }
 }
 

@@ -137,6 +137,7 @@ public final class FaultInjector: CloudDatabase {
   /// Every request since the start or the last ``clearLog()``, in order.
   public var log: [LoggedRequest] { state.withLock { $0.log } }
 
+  /// Forgets the calls so far.
   public func clearLog() { state.withLock { $0.log = [] } }
 
   /// The operations of every modify request, in order, those of failed requests included.
@@ -162,12 +163,6 @@ public final class FaultInjector: CloudDatabase {
     try run(.zoneChanges(zone, since: token)) { () throws(CloudError) in
       try cloud.zoneChanges(in: zone, since: token)
     }
-  }
-
-  public func modify(
-    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
   }
 
   public func modifyReportingPosition(

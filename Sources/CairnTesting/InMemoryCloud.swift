@@ -60,12 +60,6 @@ public final class InMemoryCloud: CloudDatabase {
     return result
   }
 
-  public func modify(
-    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
-  }
-
   public func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport {

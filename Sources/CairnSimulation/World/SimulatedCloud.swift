@@ -49,13 +49,15 @@ final class SimulatedCloud: CloudDatabase, @unchecked Sendable {
     return page
   }
 
-  func modify(
+  /// Tells no position: the engine finds its own changes in the feed.
+  func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
+  ) throws(CloudError) -> ModifyReport {
     sent += operations
     note(operations)
-    if faults[requests] == .quota { return try overQuota(zone, operations, atomic) }
-    return try perform { () throws(CloudError) in try cloud.modify(in: zone, operations, atomic: atomic) }
+    if faults[requests] == .quota { return ModifyReport(try overQuota(zone, operations, atomic)) }
+    return ModifyReport(
+      try perform { () throws(CloudError) in try cloud.modify(in: zone, operations, atomic: atomic) })
   }
 
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {

@@ -34,17 +34,18 @@ final class EntryFaults: CloudDatabase {
   func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool { try cloud.zoneExists(zone) }
   func cancel() { cloud.cancel() }
 
-  func modify(
+  func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
+  ) throws(CloudError) -> ModifyReport {
     let rule = rule.withLock { $0 }
     let errors = operations.map { rule?($0) }
     let passing = zip(operations, errors).filter { $0.1 == nil }.map(\.0)
     var outcomes = passing.isEmpty ? [] : try cloud.modify(in: zone, passing, atomic: atomic)
     outcomes.reverse()
-    return zip(operations, errors).map { operation, error in
-      if let error { return .failed(operation.record.id, error) }
-      return outcomes.popLast() ?? .failed(operation.record.id, CloudError(.internalError, "no answer"))
-    }
+    return ModifyReport(
+      zip(operations, errors).map { operation, error in
+        if let error { return .failed(operation.record.id, error) }
+        return outcomes.popLast() ?? .failed(operation.record.id, CloudError(.internalError, "no answer"))
+      })
   }
 }

@@ -40,12 +40,15 @@ final class EchoingCloud: CloudDatabase {
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
     try cloud.zoneChanges(in: zone, since: token)
   }
-  func modify(in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool) throws(CloudError) -> [OperationOutcome] {
-    try cloud.modify(in: zone, operations, atomic: atomic).map { outcome in
+  func modifyReportingPosition(
+    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
+  ) throws(CloudError) -> ModifyReport {
+    let outcomes = try cloud.modify(in: zone, operations, atomic: atomic).map { outcome -> OperationOutcome in
       guard case .saved(var record) = outcome, let replaced else { return outcome }
       record.fields["value"] = .string(replaced)
       return .saved(record)
     }
+    return ModifyReport(outcomes)
   }
   func lookup(in zone: ZoneID, names: [String]) throws(CloudError) -> [Result<Record, CloudError>] {
     try cloud.lookup(in: zone, names: names)

@@ -63,11 +63,6 @@ final class AlteredCloud: CloudDatabase {
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
     alterations.apply(to: try cloud.zoneChanges(in: zone, since: token))
   }
-  func modify(
-    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
-  }
   func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport {

@@ -162,11 +162,6 @@ final class CrashingCloud: CloudDatabase {
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?) throws(CloudError) -> ZonePage {
     try around("page") { () throws(CloudError) in try cloud.zoneChanges(in: zone, since: token) }
   }
-  func modify(
-    in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
-  ) throws(CloudError) -> [OperationOutcome] {
-    try modifyReportingPosition(in: zone, operations, atomic: atomic).outcomes
-  }
   func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport {
