@@ -122,7 +122,10 @@ let package = Package(
     tests("CairnWireTests", ["CairnWire", "FuzzSupport"], resources: [.copy("Golden")]),
     tests(
       "CairnEngineTests",
-      ["Cairn", "CairnEngine", "CairnRecords", "CairnSQLite", "CairnTables", "CairnTesting", "FuzzSupport"]),
+      [
+        "Cairn", "CairnEngine", "CairnRecords", "CairnSQLite", "CairnTables", "CairnTesting", "FuzzSupport",
+        "ProcessSupport",
+      ]),
     tests(
       "CairnServerCoreTests",
       ["CairnServerCore", "CairnPostgres", "CairnTesting", "FuzzSupport", "ProcessSupport", "StoreSupport"]),
@@ -136,7 +139,7 @@ let package = Package(
     .target(name: "FuzzSupport", path: "Tests/FuzzSupport", swiftSettings: strict),
     tests("CairnCLITests", ["CairnCLI", "FuzzSupport", "ProcessSupport"]),
     tests("CairnProcessTests", ["ProcessSupport", "StoreSupport", "CairnTesting"]),
-    tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting"]),
+    tests("CairnClientTests", ["CairnClient", "CairnServer", "CairnServerCore", "CairnTesting", "ProcessSupport"]),
     tests("CairnSimulationTests", ["CairnSimulation"]),
     tests(
       "CairnAccountsTests", ["Cairn", "CairnAccounts", "CairnTables", "CairnTesting", "FuzzSupport", "ProcessSupport"]),

@@ -11,7 +11,7 @@ import Testing
     ["user"], ["help", "echo"], ["--version"], ["echo", "--", "--loud", "-"], ["user", "--help"],
   ]
 
-  @Test("a command line is run, or refused with one sentence and a remedy", .timeLimit(.minutes(5)))
+  @Test("a command line is run, or refused with one sentence and a remedy", .timeLimit(.minutes(10)))
   func lines() throws {
     let harness = CommandLineHarness()
     let words = Self.sound.flatMap { $0 }
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("every command's declaration takes any words", .timeLimit(.minutes(5)))
+  @Test("every command's declaration takes any words", .timeLimit(.minutes(10)))
   func declarations() throws {
     let declarations = CommandList.all.map { $0.declaration }
     let options = declarations.flatMap(\.options).map { "--" + $0.name }

@@ -7,7 +7,7 @@
   @Suite struct DemoTests {
     @Test func bothFilesAgreeAndNothingIsLeft() throws {
       let folder = try TemporaryFolder()
-      let result = try Programs.runCairn(["demo"], environment: ["TMPDIR": folder.path], limit: .seconds(120))
+      let result = try Programs.runCairn(["demo"], environment: ["TMPDIR": folder.path], limit: .seconds(300))
       #expect(result.status == 0, "\(result.output)\(result.error)")
       #expect(result.output.contains("Both files agree."))
       #expect(!result.output.contains("✗"))
@@ -17,7 +17,7 @@
     @Test func anInterruptionCleansUp() throws {
       let folder = try TemporaryFolder()
       let demo = try RunningProcess(Programs.cairn(), ["demo"], environment: ["TMPDIR": folder.path])
-      let address = try demo.waitForLine("   listening on http://127.0.0.1:", limit: .seconds(60))
+      let address = try demo.waitForLine("   listening on http://127.0.0.1:")
       demo.signal(SIGINT)
       let result = try demo.waitUntilExit()
       #expect(result.status == 1)

@@ -155,7 +155,8 @@ struct BrokenNetworkTests {
     let start = clock.now
     let error = #expect(throws: CloudError.self) { try database.currentUser() }
     #expect(error?.code == .cancelled)
-    #expect(clock.now - start < .seconds(10))
+    // Long before the silence is given up.
+    #expect(clock.now - start < .seconds(20))
     let later = #expect(throws: CloudError.self) { try database.currentUser() }
     #expect(later?.code == .cancelled)
   }

@@ -8,7 +8,7 @@ import Testing
 
 /// The engine's stored rows, damaged.
 @Suite("Damaged engine state") struct EngineFuzzTests {
-  @Test("engine section 3: a stored queue is read whole or not at all", .timeLimit(.minutes(5)))
+  @Test("engine section 3: a stored queue is read whole or not at all", .timeLimit(.minutes(10)))
   func queue() throws {
     let zone = ZoneID(name: "z/%", owner: "_o/%")
     let prefix = "q/r/"
@@ -66,7 +66,7 @@ import Testing
     #expect(device.cloud.sentOperations.count < 20)
   }
 
-  @Test("engine.md: keys of zones and records are read as they were written", .timeLimit(.minutes(5)))
+  @Test("engine.md: keys of zones and records are read as they were written", .timeLimit(.minutes(10)))
   func keys() throws {
     let sound = ["Notes", "a/b", "50%", "%2F", "/", "", "\u{301}x", "a\r\nb", "é"]
     try Fuzz.run("stored keys", count: 2_000) { mutator -> RecordID in
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("engine section 3: a sync on damaged rows ends, and no change of the user is lost", .timeLimit(.minutes(5)))
+  @Test("engine section 3: a sync on damaged rows ends, and no change of the user is lost", .timeLimit(.minutes(10)))
   func rows() throws {
     let clock = ManualClock()
     let server = try InMemoryServer(clock: clock)

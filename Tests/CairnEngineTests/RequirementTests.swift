@@ -1,6 +1,7 @@
 import CairnRecords
 import CairnTesting
 import Foundation
+import ProcessSupport
 import Testing
 
 @testable import CairnEngine
@@ -263,7 +264,7 @@ import Testing
       let engine = box.engine(automatic: false)
       if made.count % 50 == 0 { try await engine.sync() }
     }
-    let limit = ContinuousClock.now + .seconds(20)
+    let limit = ContinuousClock.now + Patience.limit
     while ContinuousClock.now < limit {
       if made.allSatisfy({ $0.notes == nil }) && threads() < before + 100 { break }
       await Task.yield()

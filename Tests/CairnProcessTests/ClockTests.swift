@@ -27,7 +27,7 @@ struct ClockTests {
 
   @Test(
     "G4, TS76, TS77: an edit made after seeing another wins, whatever the clocks say; clocks that jump lose nothing",
-    .timeLimit(.minutes(2)), arguments: [365, -365])
+    .timeLimit(.minutes(10)), arguments: [365, -365])
   func offByAYear(days: Int) throws {
     let world = try ProcessWorld()
     let schema = "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, v, w);"
@@ -82,7 +82,7 @@ struct ClockTests {
 
   @Test(
     "G4: a watch goes on when its clock is set forwards and back, also when that happens while it waits for the server",
-    .timeLimit(.minutes(2)))
+    .timeLimit(.minutes(10)))
   func changedWhileWatching() throws {
     let world = try ProcessWorld()
     let a = try world.database("a.db", "CREATE TABLE t(id TEXT PRIMARY KEY NOT NULL, v);")
@@ -102,11 +102,11 @@ struct ClockTests {
       "/usr/bin/env", [Programs.cairn(), "sync", a, "--watch"], environment: world.environment.merging(faked) { $1 })
     _ = try watch.waitForLine("in sync")
     func arrives(_ id: String) throws {
-      let time = try wait {
+      let hasArrived = try eventually {
         try world.sync(b)
         return try world.query("SELECT count(*) FROM t WHERE id = '\(id)';", in: b) == "1\n"
       }
-      #expect(time != nil, "\(id): \(watch.output) \(watch.error)")
+      #expect(hasArrived, "\(id): \(watch.output) \(watch.error)")
     }
     for (round, days) in [3, -3, 0].enumerated() {
       try set(days)

@@ -17,9 +17,9 @@ private enum Chromium {
 struct ConsoleTests {
   @Test(
     "web-services W47: sign in, zones, records, fields, history, devices, usage and a live change, on a phone and by keyboard; nothing in records runs",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func browser() throws {
-    let result = try Programs.run("python3", [Chromium.script, Programs.cairn()], limit: .seconds(280))
+    let result = try Programs.run("python3", [Chromium.script, Programs.cairn()], limit: .seconds(580))
     #expect(result.status == 0 && result.output.hasSuffix("the console works\n"), "\(result.output)\(result.error)")
   }
 }

@@ -12,7 +12,7 @@ import Testing
     INSERT INTO note SELECT 'n' || id, v FROM row;
     """
 
-  @Test("an init that was killed is finished by the next, whatever the moment", .timeLimit(.minutes(5)))
+  @Test("an init that was killed is finished by the next, whatever the moment", .timeLimit(.minutes(10)))
   func killed() throws {
     let random = SeededRandomness(seed: 5)
     let world = try ProcessWorld()

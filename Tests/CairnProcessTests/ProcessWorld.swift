@@ -46,7 +46,7 @@ final class ProcessWorld {
 
   func stopServer(_ signal: Int32 = SIGKILL) throws {
     server.signal(signal)
-    try server.waitUntilExit(limit: .seconds(20))
+    try server.waitUntilExit()
   }
 
   /// Starts it again under the same address.
@@ -70,14 +70,14 @@ final class ProcessWorld {
 
   @discardableResult
   func run(
-    _ arguments: String..., environment more: [String: String] = [:], limit: Duration = .seconds(60)
+    _ arguments: String..., environment more: [String: String] = [:], limit: Duration = Patience.limit
   ) throws -> RunningProcess.Result {
     try run(arguments, environment: more, limit: limit)
   }
 
   @discardableResult
   func run(
-    _ arguments: [String], environment more: [String: String] = [:], limit: Duration = .seconds(60)
+    _ arguments: [String], environment more: [String: String] = [:], limit: Duration = Patience.limit
   ) throws -> RunningProcess.Result {
     try Programs.runCairn(arguments, environment: environment.merging(more) { $1 }, limit: limit)
   }
@@ -89,7 +89,7 @@ final class ProcessWorld {
   /// Runs SQL in the `sqlite3` shell and returns what it prints.
   @discardableResult
   func query(_ sql: String, in database: String) throws -> String {
-    let result = try Programs.runSQL(".timeout 10000\n" + sql, in: database)
+    let result = try Programs.runSQL(".timeout 60000\n" + sql, in: database)
     #expect(result.status == 0 && result.error.isEmpty, "\(result.error)")
     return result.output
   }
@@ -151,17 +151,6 @@ final class ProcessWorld {
   static func object(_ text: String) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
   }
-}
-
-/// Waits until a condition holds; returns how long that took, nil when it did not within the limit.
-func wait(_ limit: Duration = .seconds(20), until condition: () throws -> Bool) rethrows -> Duration? {
-  let start = ContinuousClock.now
-  while ContinuousClock.now - start < limit {
-    if try condition() { return ContinuousClock.now - start }
-    // Another process's state has no event to wait for here; the condition and its limit are above.
-    usleep(10_000)
-  }
-  return nil
 }
 
 /// Expects one line with a remedy on standard error, nothing on standard output, and an exit code.

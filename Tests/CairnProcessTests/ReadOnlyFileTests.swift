@@ -34,7 +34,7 @@ final class ReadOnlyFolder {
     let cairn = try Programs.cairn()
     let user = geteuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
     return try RunningProcess("/usr/bin/env", user + [cairn] + words, environment: ["CAIRN_TOKEN": ""])
-      .waitUntilExit(limit: .seconds(30))
+      .waitUntilExit()
   }
 
   /// Why there can be none here; nil where there can.
@@ -70,7 +70,7 @@ struct ReadOnlyFileTests {
 
   @Test(
     "DESIGN 7: status, parked and log work on a file, or in a folder, that can't be written to; changes that no sync took up count",
-    .timeLimit(.minutes(1)), arguments: ["wal", "delete"], [true, false])
+    .timeLimit(.minutes(10)), arguments: ["wal", "delete"], [true, false])
   func reports(journal: String, keepsFiles: Bool) throws {
     let world = try ProcessWorld()
     let folder = try ReadOnlyFolder()

@@ -81,7 +81,7 @@ import Testing
 
   @Test(
     "web-services W23: devices that had synced past a backup converge after its restore, and lose no row",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func restore() throws {
     let world = try ProcessWorld()
     let a = try world.database(

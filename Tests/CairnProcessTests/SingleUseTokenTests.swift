@@ -36,7 +36,7 @@ import Testing
     _ = try watch.waitForLine("in sync")
     try world.query("INSERT INTO t VALUES ('2', 'two');", in: b.path)
     #expect(try world.run("sync", "--json", b.path, environment: b.environment).status == 0)
-    #expect(try wait { try world.query("SELECT v FROM t WHERE id = '2';", in: a.path) == "two\n" } != nil)
+    #expect(try eventually { try world.query("SELECT v FROM t WHERE id = '2';", in: a.path) == "two\n" })
     watch.signal(SIGTERM)
     #expect(try watch.waitUntilExit().status == 0)
     #expect(try world.run("sync", "--json", a.path, environment: a.environment).status == 0)

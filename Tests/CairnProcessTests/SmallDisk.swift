@@ -45,7 +45,7 @@ final class SmallDisk {
   func free() throws { try FileManager.default.removeItem(atPath: file("fill")) }
 
   private static func run(_ words: String...) throws {
-    let result = try RunningProcess("/usr/bin/env", words).waitUntilExit(limit: .seconds(20))
+    let result = try RunningProcess("/usr/bin/env", words).waitUntilExit()
     guard result.status == 0 else { throw CocoaError(.fileWriteNoPermission, userInfo: ["error": result.error]) }
   }
 }

@@ -2,6 +2,7 @@ import CairnEngine
 import CairnRecords
 import CairnServerCore
 import CairnTesting
+import ProcessSupport
 import Testing
 
 /// Change feeds and tokens of web-services section 8.

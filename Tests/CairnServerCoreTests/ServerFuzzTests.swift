@@ -19,7 +19,7 @@ import Testing
 
   @Test(
     "web-services section 8: a damaged token is refused, a forged one reads a page or is refused",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func tokens() throws {
     let world = try World()
     for i in 0..<6 { try world.save("r\(i)", ["n": .int64(Int64(i))]) }
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test("web-services section 11: a damaged ticket allows nothing", .timeLimit(.minutes(5)))
+  @Test("web-services section 11: a damaged ticket allows nothing", .timeLimit(.minutes(10)))
   func tickets() throws {
     let secret = [UInt8](repeating: 7, count: 32)
     var ticket = AssetTicket(.receipt, owner: 5, expiry: 1_000)
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test("stored fields: damage is an error or fields that are stored alike", .timeLimit(.minutes(5)))
+  @Test("stored fields: damage is an error or fields that are stored alike", .timeLimit(.minutes(10)))
   func blobs() throws {
     var location = Location(latitude: 1, longitude: -2)
     location.altitude = 3

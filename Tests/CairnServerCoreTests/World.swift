@@ -122,17 +122,6 @@ extension OperationOutcome {
   var isDeleted: Bool { if case .deleted = self { true } else { false } }
 }
 
-/// Whether a condition comes to hold, where another thread has to do something first.
-func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-  let deadline = ContinuousClock.now + .seconds(20)
-  while ContinuousClock.now < deadline {
-    if try condition() { return true }
-    // There is no event to wait for here; the condition and its limit are above.
-    usleep(2_000)
-  }
-  return false
-}
-
 /// The error that `body` throws; nil when it throws none.
 func failure(_ body: () throws -> Void) -> CloudError? {
   do {

@@ -94,7 +94,7 @@ import Testing
 
   @Test(
     "every value of every request is replaced by wrong types, SQL, HTML, control characters and huge texts: the right code, nothing told",
-    .timeLimit(.minutes(5)), arguments: bodies.map(\.operation))
+    .timeLimit(.minutes(10)), arguments: bodies.map(\.operation))
   func values(_ operation: String) throws {
     let peer = try Peer(.inProcess)
     let body = try #require(Self.bodies.first { $0.operation == operation }).body
@@ -161,7 +161,7 @@ import Testing
     #expect(try peer.get("zones/list").status == 200)
   }
 
-  @Test("depth, numbers of entries and sizes have limits", .timeLimit(.minutes(5)))
+  @Test("depth, numbers of entries and sizes have limits", .timeLimit(.minutes(10)))
   func sizes() throws {
     let peer = try Peer(.inProcess)
     for depth in [200, 10_000, 200_000] {

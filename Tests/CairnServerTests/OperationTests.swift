@@ -3,6 +3,7 @@ import CairnServerCore
 import CairnTesting
 import CairnWire
 import Foundation
+import ProcessSupport
 import Testing
 
 @testable import CairnServer
@@ -56,6 +57,8 @@ import Testing
     let users = UserDirectory(storage: storage)
     var settings = ServerSettings()
     settings.waitingPolls = count
+    // None ends before all are there, however slow the machine is.
+    settings.pollHold = 600_000
     var http = HTTPSettings()
     http.connections = count + 100
     let server = try RunningServer.start(
@@ -80,15 +83,11 @@ import Testing
       try connection.send("GET \(address[start.lowerBound...]) HTTP/1.1\r\nHost: x\r\n\r\n")
       waiting.append(connection)
     }
-    let limit = ContinuousClock.now + .seconds(20)
-    while server.core.notifications.waiting != count {
-      try #require(ContinuousClock.now < limit, "\(server.core.notifications.waiting) of \(count) wait")
-      // The server's threads have no event to wait for here; the condition and its limit are above.
-      usleep(1_000)
-    }
+    let allWait = eventually { server.core.notifications.waiting == count }
+    try #require(allWait, "\(server.core.notifications.waiting) of \(count) wait")
     // Others run beside this test: their threads are allowed for.
     #expect(try Self.threads() < threads + count / 10)
-    #expect(waiting.allSatisfy { !$0.hasEnded(within: 0) })
+    #expect(waiting.allSatisfy { !$0.hasEnded })
   }
 
   private static func threads() throws -> Int {
@@ -179,35 +178,40 @@ import Testing
     }
   }
 
-  @Test("requests that trickle in are cut off, whatever part comes slowly; others go on", .timeLimit(.minutes(5)))
+  @Test("requests that trickle in are cut off, whatever part comes slowly; others go on", .timeLimit(.minutes(10)))
   func slowRequests() throws {
-    let served = try Served { $0.requestSeconds = 0.6 }
+    let served = try Served { $0.requestSeconds = 3 }
     let path = "/database/1/iCloud.test/production/private/zones/list?ckWebAuthToken=SECRETTOKEN"
-    func drip(_ start: String, _ piece: String) throws -> TimeInterval {
+    // What each begins with, and what trickles in after it: a header, a body, a body in chunks.
+    var open = try [
+      ("\r\n", "X-A: b\r\n"), ("\r\nContent-Length: 100000\r\n\r\n", " "),
+      ("\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n"),
+    ].map { start, piece -> (RawConnection, String) in
       let connection = try RawConnection(port: served.port)
-      try connection.send(start)
-      let begin = Date()
-      // The limit ends a test that would go on for ever.
-      while Date().timeIntervalSince(begin) < 60 {
-        do { try connection.send(piece) } catch { break }
-        if connection.hasEnded(within: 100) { break }
-      }
-      return Date().timeIntervalSince(begin)
+      try connection.send("POST \(path) HTTP/1.1\r\nHost: x" + start)
+      return (connection, piece)
     }
-    let header = try drip("POST \(path) HTTP/1.1\r\nHost: x\r\n", "X-A: b\r\n")
-    #expect(header < 30, "\(header) s")
-    let body = try drip("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", " ")
-    #expect(body < 30, "\(body) s")
-    let chunked = try drip("POST \(path) HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n \r\n")
-    #expect(chunked < 30, "\(chunked) s")
+    var next = ContinuousClock.now
+    let areCutOff = eventually {
+      guard ContinuousClock.now >= next else { return false }
+      // So slowly that it is not the size of anything that ends them.
+      next = ContinuousClock.now + .milliseconds(100)
+      open.removeAll { connection, piece in
+        do { try connection.send(piece) } catch { return true }
+        return connection.hasEnded
+      }
+      return open.isEmpty
+    }
+    #expect(areCutOff, "\(open.map { $0.1 }) trickle on")
     #expect(try served.post("zones/list", "{}").answer().status == 200)
     served.server.stop()
   }
 
-  @Test("clients that go in the middle of a request keep nobody out", .timeLimit(.minutes(5)))
+  @Test("clients that go in the middle of a request keep nobody out", .timeLimit(.minutes(10)))
   func abandoned() throws {
-    let served = try Served()
-    let begin = Date()
+    // Their time is not over before the test is.
+    let served = try Served { $0.requestSeconds = 600 }
+    let start = ContinuousClock.now
     for _ in 0..<3 {
       // As many as there may be, gone before anything is whole.
       for _ in 0..<1_100 {
@@ -216,8 +220,9 @@ import Testing
       }
       #expect(try served.post("zones/list", "{}").answer().status == 200)
     }
-    let seconds = Date().timeIntervalSince(begin)
-    #expect(seconds < 60, "\(seconds) s")
+    // A connection that nobody looks at goes after a minute: three times that is what there would be to wait for.
+    let time = ContinuousClock.now - start
+    #expect(time < .seconds(150), "\(time)")
     // A client that has said all that it has to say, and waits for the answer, is none of these.
     let half = try served.post("zones/list", "{}")
     half.endSending()
@@ -225,9 +230,9 @@ import Testing
     served.server.stop()
   }
 
-  @Test("a connection that is answered late is not cut off: a poll may wait", .timeLimit(.minutes(5)))
+  @Test("a connection that is answered late is not cut off: a poll may wait", .timeLimit(.minutes(10)))
   func patience() throws {
-    let served = try Served { $0.requestSeconds = 0.3 }
+    let served = try Served { $0.requestSeconds = 2 }
     let made = try served.post("tokens/create", "{}").answer().body
     let url = try #require(try JSONValue(parsing: made)["webcourierURL"]?.string)
     let token = try #require(url.split(separator: "/").last)
@@ -236,13 +241,17 @@ import Testing
     let subscription =
       #"{"operations":[{"operationType":"create","subscription":{"subscriptionID":"all","subscriptionType":"database"}}]}"#
     #expect(try served.post("subscriptions/modify", subscription).answer().status == 200)
-    #expect(!poll.hasEnded(within: 1_500))
+    // Begun later than the poll, and cut off: the time of both is over.
+    let silent = try RawConnection(port: served.port)
+    try silent.send("POST /database/1/iCloud.test/production/private/zones/list HTTP/1.1\r\nHost: x\r\n")
+    #expect(eventually { silent.hasEnded })
+    #expect(!poll.hasEnded)
     #expect(try served.post("records/modify", Self.save).answer().status == 200)
     #expect(try poll.answer().status == 200)
     served.server.stop()
   }
 
-  @Test("an address has no more connections than it may", .timeLimit(.minutes(5)))
+  @Test("an address has no more connections than it may", .timeLimit(.minutes(10)))
   func connectionsPerAddress() throws {
     let served = try Served { $0.connectionsPerAddress = 3 }
     var open: [RawConnection] = []
@@ -254,14 +263,11 @@ import Testing
     #expect(throws: RawConnection.Failure.self) { try served.post("zones/list", "{}").answer() }
     open.removeAll()
     // The places are free again once the server has noticed.
-    let end = Date(timeIntervalSinceNow: 10)
-    var status: Int?
-    while status != 200, Date() < end { status = try? served.post("zones/list", "{}").answer().status }
-    #expect(status == 200)
+    #expect(eventually { (try? served.post("zones/list", "{}").answer().status) == 200 })
     served.server.stop()
   }
 
-  @Test("a stop answers the request that is under way, and polls that wait", .timeLimit(.minutes(5)))
+  @Test("a stop answers the request that is under way, and polls that wait", .timeLimit(.minutes(10)))
   func gracefulStop() throws {
     let served = try Served()
     let made = try served.post("tokens/create", "{}").answer().body
@@ -272,11 +278,12 @@ import Testing
     let half = try RawConnection(port: served.port)
     let body = Self.save
     try half.send(
-      "POST /database/1/iCloud.test/production/private/records/modify?ckWebAuthToken=SECRETTOKEN HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body.prefix(20))"
+      "POST /database/1/iCloud.test/production/private/records/modify?ckWebAuthToken=SECRETTOKEN HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
     )
-    let end = Date(timeIntervalSinceNow: 10)
-    while served.server.core.notifications.waiting == 0, Date() < end { _ = poll.hasEnded(within: 5) }
-    #expect(!half.hasEnded(within: 200))
+    // The server has seen the request.
+    #expect(try half.answer().status == 100)
+    try half.send(String(body.prefix(20)))
+    #expect(eventually { served.server.core.notifications.waiting == 1 })
     let stopped = DispatchSemaphore(value: 0)
     Thread.detachNewThread { [server = served.server] in
       server.stop()
@@ -287,7 +294,7 @@ import Testing
     try half.send(String(body.dropFirst(20)))
     let answer = try half.answer()
     #expect(answer.status == 200 && String(decoding: answer.body, as: UTF8.self).contains("recordChangeTag"))
-    #expect(stopped.wait(timeout: .now() + 20) == .success)
+    #expect(stopped.wait(timeout: .now() + .seconds(Patience.seconds)) == .success)
     #expect(throws: RawConnection.Failure.self) { try served.post("zones/list", "{}").answer() }
   }
 }

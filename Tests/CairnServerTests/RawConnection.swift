@@ -1,4 +1,5 @@
 import Foundation
+import ProcessSupport
 
 #if canImport(Glibc)
   import Glibc
@@ -24,7 +25,7 @@ final class RawConnection {
     }
     guard code == 0 else { throw Failure(what: "connect") }
     // A server that does not answer fails the test instead of holding it.
-    var limit = timeval(tv_sec: 20, tv_usec: 0)
+    var limit = timeval(tv_sec: Patience.seconds, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
   }
 
@@ -46,10 +47,10 @@ final class RawConnection {
   /// Says that nothing more comes from here.
   func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// Whether the server has ended the connection, or does so within so many ms. What it sends stays to be read.
-  func hasEnded(within milliseconds: Int32) -> Bool {
+  /// Whether the server has ended the connection. What it sends stays to be read.
+  var hasEnded: Bool {
     var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    guard poll(&waited, 1, milliseconds) > 0 else { return false }
+    guard poll(&waited, 1, 0) > 0 else { return false }
     var byte: UInt8 = 0
     return recv(descriptor, &byte, 1, Int32(MSG_PEEK)) <= 0
   }

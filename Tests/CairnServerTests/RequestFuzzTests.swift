@@ -36,7 +36,7 @@ import Testing
 
   @Test(
     "web-services section 4: every request is answered in JSON, and none with a fault of the server",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func requests() throws {
     let peer = try Peer(.inProcess)
     let bodies = Self.bodies.map(\.body)
@@ -56,7 +56,7 @@ import Testing
     #expect(reply.status == 200 && reply.list("zones").first?["records"] != nil)
   }
 
-  @Test("RFC 7578: a part comes out alike, however the body is cut into pieces", .timeLimit(.minutes(5)))
+  @Test("RFC 7578: a part comes out alike, however the body is cut into pieces", .timeLimit(.minutes(10)))
   func multipart() throws {
     let sound = [
       "--b\r\nContent-Disposition: form-data; name=\"files\"; filename=\"x\"\r\n\r\nsome bytes\r\n--b--\r\n",
@@ -122,7 +122,7 @@ import Testing
     return part
   }
 
-  @Test("a listening address is one or none", .timeLimit(.minutes(5)))
+  @Test("a listening address is one or none", .timeLimit(.minutes(10)))
   func addresses() throws {
     let sound = ["127.0.0.1:8080", "8080", "[::1]:80", "localhost:0", ":65535"]
     try Fuzz.run("listening addresses", count: 1_000) { mutator in

@@ -165,7 +165,7 @@ import Testing
     #expect(try two.peer.call("GET", two.downloadPath, query: "").status == 404)
   }
 
-  @Test("addresses and receipts with any byte changed are refused", .timeLimit(.minutes(5)))
+  @Test("addresses and receipts with any byte changed are refused", .timeLimit(.minutes(10)))
   func forged() throws {
     let two = try Two(.inProcess)
     let ticket = two.downloadPath.split(separator: "/").last.map(String.init) ?? ""
@@ -193,7 +193,7 @@ import Testing
     #expect(try two.peer.call("POST", "/asset-upload/" + ticket, query: "", [:], [1]).status == 403)
   }
 
-  @Test("sync tokens that are forged give one's own records or an error", .timeLimit(.minutes(5)))
+  @Test("sync tokens that are forged give one's own records or an error", .timeLimit(.minutes(10)))
   func forgedSyncTokens() throws {
     let two = try Two(.inProcess)
     try two.peer.save("mine")

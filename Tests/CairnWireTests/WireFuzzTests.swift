@@ -17,7 +17,7 @@ import Testing
     return try files.map { try [UInt8](Data(contentsOf: $0)) }
   }
 
-  @Test("web-services section 4: every decoder of answers and requests", .timeLimit(.minutes(5)))
+  @Test("web-services section 4: every decoder of answers and requests", .timeLimit(.minutes(10)))
   func messages() throws {
     let inputs = try Self.golden()
     try Fuzz.run("wire messages", count: 1_500) { mutator -> [UInt8] in
@@ -58,7 +58,7 @@ import Testing
     } catch { return error }
   }
 
-  @Test("RFC 8259: what the reader takes, another reader takes too, and it comes back equal", .timeLimit(.minutes(5)))
+  @Test("RFC 8259: what the reader takes, another reader takes too, and it comes back equal", .timeLimit(.minutes(10)))
   func grammar() throws {
     let inputs = try Self.golden()
     try Fuzz.run("JSON", count: 2_000) { mutator in
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test("stored records: a text that is read is written and read alike", .timeLimit(.minutes(5)))
+  @Test("stored records: a text that is read is written and read alike", .timeLimit(.minutes(10)))
   func records() throws {
     var random = SeededRandom(seed: 5)
     let inputs = (0..<20).map { RecordText.encode(random.record("r\($0)", zone: Self.zone)) }
@@ -94,7 +94,7 @@ import Testing
 
   @Test(
     "gzip: a damaged body is refused or gives what its check sum says, never more than the limit",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func gzip() throws {
     let plain = Array(String(repeating: "{\"records\":[{\"recordName\":\"lists:a\"}]} ", count: 40).utf8)
     let packed = try #require(Gzip.compress(plain))
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test("base64 of any bytes", .timeLimit(.minutes(5)))
+  @Test("base64 of any bytes", .timeLimit(.minutes(10)))
   func bytes() throws {
     let inputs = ["", "AA==", "AAA=", "////", "+/+/", "Q2Fpcm4", "Q2Fpcm4="].map { Array($0.utf8) }
     try Fuzz.run("base64", count: 2_000) { mutator in

@@ -20,7 +20,7 @@ class DriverError(Exception):
 class Browser:
     """One Chromium with one page. Use it in a `with` block: it ends what it has started."""
 
-    def __init__(self, limit=20.0):
+    def __init__(self, limit=90.0):
         self.limit = limit
         self.profile = tempfile.TemporaryDirectory(prefix="cairn-chromium-", ignore_cleanup_errors=True)
         self.log = open(os.path.join(self.profile.name, "driver.log"), "w+")
@@ -78,7 +78,7 @@ class Browser:
         self.log.close()
         self.profile.cleanup()
 
-    def call(self, method, path, body=None, limit=60):
+    def call(self, method, path, body=None, limit=90):
         data = None if method in ("GET", "DELETE") else json.dumps(body or {}).encode()
         request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -31,21 +31,21 @@ public enum Programs {
 
   /// Runs a program of the PATH to its end.
   public static func run(
-    _ name: String, _ arguments: [String], limit: Duration = .seconds(60)
+    _ name: String, _ arguments: [String], limit: Duration = Patience.limit
   ) throws -> RunningProcess.Result {
     try RunningProcess(path(of: name), arguments).waitUntilExit(limit: limit)
   }
 
   /// Runs `cairn` to its end.
   public static func runCairn(
-    _ arguments: [String], environment: [String: String] = [:], input: String = "", limit: Duration = .seconds(60)
+    _ arguments: [String], environment: [String: String] = [:], input: String = "", limit: Duration = Patience.limit
   ) throws -> RunningProcess.Result {
     try RunningProcess(cairn(), arguments, environment: environment, input: input).waitUntilExit(limit: limit)
   }
 
   /// Runs SQL in the `sqlite3` shell, which stops at the first error.
   public static func runSQL(
-    _ sql: String, in database: String, limit: Duration = .seconds(60)
+    _ sql: String, in database: String, limit: Duration = Patience.limit
   ) throws -> RunningProcess.Result {
     try RunningProcess(sqlite3(), ["-batch", "-bail", database], input: sql).waitUntilExit(limit: limit)
   }

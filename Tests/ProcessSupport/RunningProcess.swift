@@ -101,7 +101,7 @@ public final class RunningProcess {
   }
 
   /// Waits until a line of its output starts with `prefix` and returns the rest of that line.
-  public func waitForLine(_ prefix: String, limit: Duration = .seconds(20)) throws -> String {
+  public func waitForLine(_ prefix: String, limit: Duration = Patience.limit) throws -> String {
     try wait(limit, "no line \(prefix)") {
       // A line without its end is still being written.
       let lines = output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
@@ -113,7 +113,7 @@ public final class RunningProcess {
 
   /// Waits until it has ended. Kills it after `limit`, and throws.
   @discardableResult
-  public func waitUntilExit(limit: Duration = .seconds(60)) throws -> Result {
+  public func waitUntilExit(limit: Duration = Patience.limit) throws -> Result {
     try wait(limit, "it did not end") {
       isRunning() ? nil : result
     } orEnd: {

@@ -17,7 +17,7 @@ import Testing
 
   @Test(
     "accounts.md A5, A6: a record is read, kept or parked; what is read is written and read alike",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func records() throws {
     let texts = Self.sound.map { String(decoding: RecordText.encode($0), as: UTF8.self) }
     try Fuzz.run("account records", count: 2_000) { mutator in
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test("accounts.md section 2: stamps of fields", .timeLimit(.minutes(5)))
+  @Test("accounts.md section 2: stamps of fields", .timeLimit(.minutes(10)))
   func stamps() throws {
     let texts = [#"{"label":[5,"w"],"position":[9007199254740991,""]}"#, "{}"].map { Array($0.utf8) }
     try Fuzz.run("fieldStamps", count: 2_000) { mutator in
@@ -53,7 +53,7 @@ import Testing
 
   @Test(
     "accounts.md A56: a stored state is read, or its damage is said; edits go on with what was read",
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
   func states() throws {
     let device = try TestWorld().device()
     let id = try device.add()

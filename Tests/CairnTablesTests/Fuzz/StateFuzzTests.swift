@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test("file-format.md: one or two damaged cells of any of Cairn's tables", .timeLimit(.minutes(5)))
+  @Test("file-format.md: one or two damaged cells of any of Cairn's tables", .timeLimit(.minutes(10)))
   func cells() throws {
     try Fuzz.run("metadata", count: 60) { mutator in
       (0...mutator.index(2)).map { _ in

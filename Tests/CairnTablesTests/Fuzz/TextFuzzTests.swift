@@ -10,7 +10,7 @@ import Testing
 @Suite("Damaged texts of the tables") struct TextFuzzTests {
   private func plan(_ sql: String) throws -> TablePlan { try planning(sql).plans[0] }
 
-  @Test("tables 1.2: a name that is read is the name of what was read", .timeLimit(.minutes(5)))
+  @Test("tables 1.2: a name that is read is the name of what was read", .timeLimit(.minutes(10)))
   func names() throws {
     let plans = [
       try plan("CREATE TABLE notes(id INTEGER PRIMARY KEY, a)"), try plan("CREATE TABLE t(a TEXT PRIMARY KEY, b)"),
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("tables 1.4, TS86: cairn_clocks and cairn_values", .timeLimit(.minutes(5)))
+  @Test("tables 1.4, TS86: cairn_clocks and cairn_values", .timeLimit(.minutes(10)))
   func bodies() throws {
     let codec = RecordBodyCodec(try plan("CREATE TABLE t(id TEXT PRIMARY KEY, b, a INTEGER)"))
     let clocks = [
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("file-format.md: what a file remembers of a table", .timeLimit(.minutes(5)))
+  @Test("file-format.md: what a file remembers of a table", .timeLimit(.minutes(10)))
   func memory() throws {
     let sound = try planning(scenarioSchema).plans.prefix(4).map { plan in
       RememberedTable(
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test("tables V1: fields without a column, as a file keeps them", .timeLimit(.minutes(5)))
+  @Test("tables V1: fields without a column, as a file keeps them", .timeLimit(.minutes(10)))
   func kept() throws {
     var kept = KeptFields()
     kept.add(.init(name: "a", clock: 1, field: .string("x")))
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test("tables L3: a published table makes its own table or nothing", .timeLimit(.minutes(5)))
+  @Test("tables L3: a published table makes its own table or nothing", .timeLimit(.minutes(10)))
   func schemas() throws {
     let schema =
       scenarioSchema + """
