@@ -11,10 +11,8 @@ struct ErrorTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red'), ('gone', 1, 1)")
-    (a, b) = (devices[0], devices[1])
+    (world, a, b) = try World.pair(
+      schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red'), ('gone', 1, 1)")
   }
 
   private func refuse(_ error: CloudError, where matches: @escaping @Sendable (RecordOperation) -> Bool) {

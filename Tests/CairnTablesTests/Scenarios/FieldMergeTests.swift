@@ -11,24 +11,29 @@ struct FieldMergeTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"], schema: Schema.lists,
+    (world, a, b) = try World.pair(
+      schema: Schema.lists,
       base: """
         INSERT INTO lists VALUES ('l1', 'base', 'red'), ('l2', 'two', NULL), ('l3', 'three', NULL);
         INSERT INTO items VALUES ('i1', 'l1', 'milk', 0, NULL);
         """)
-    (a, b) = (devices[0], devices[1])
   }
 
   private func list(_ device: Device) throws -> [String] { try device.picture("SELECT * FROM lists WHERE id = 'l1'") }
 
-  @Test("TS68 A title@60, B color@30: both", arguments: Order.allCases)
-  func differentFields(_ order: Order) throws {
-    try a.sql("UPDATE lists SET title = 'A' WHERE id = 'l1'", at: 60)
-    try b.sql("UPDATE lists SET color = 'B' WHERE id = 'l1'", at: 30)
+  /// Each device writes at its second, then they meet and come to rest.
+  private func meet(_ order: Order, a inA: (sql: String, at: Int64), b inB: (sql: String, at: Int64)) throws {
+    try a.sql(inA.sql, at: inA.at)
+    try b.sql(inB.sql, at: inB.at)
     try order.meet(a, b)
     try world.expectQuiet()
+  }
+
+  @Test("TS68 A title@60, B color@30: both", arguments: Order.allCases)
+  func differentFields(_ order: Order) throws {
+    try meet(
+      order, a: ("UPDATE lists SET title = 'A' WHERE id = 'l1'", 60),
+      b: ("UPDATE lists SET color = 'B' WHERE id = 'l1'", 30))
     #expect(try list(a) == ["l1|A|B"])
     let clocks = try world.milliseconds("lists:l1")
     #expect(clocks["title"] == 60_000 && clocks["color"] == 30_000)
@@ -36,19 +41,17 @@ struct FieldMergeTests {
 
   @Test("TS69 A title@30, B color@60: both", arguments: Order.allCases)
   func differentFieldsOlder(_ order: Order) throws {
-    try a.sql("UPDATE lists SET title = 'A' WHERE id = 'l1'", at: 30)
-    try b.sql("UPDATE lists SET color = 'B' WHERE id = 'l1'", at: 60)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE lists SET title = 'A' WHERE id = 'l1'", 30),
+      b: ("UPDATE lists SET color = 'B' WHERE id = 'l1'", 60))
     #expect(try list(a) == ["l1|A|B"])
   }
 
   @Test("TS70 A title@60, B title@30: A's", arguments: Order.allCases)
   func sameField(_ order: Order) throws {
-    try a.sql("UPDATE lists SET title = 'A' WHERE id = 'l1'", at: 60)
-    try b.sql("UPDATE lists SET title = 'B' WHERE id = 'l1'", at: 30)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE lists SET title = 'A' WHERE id = 'l1'", 60),
+      b: ("UPDATE lists SET title = 'B' WHERE id = 'l1'", 30))
     #expect(try list(a) == ["l1|A|red"])
     #expect(try world.milliseconds("lists:l1")["title"] == 60_000)
   }
@@ -71,10 +74,9 @@ struct FieldMergeTests {
 
   @Test("TS72 title 'x' and 'y', both @30: 'y'", arguments: Order.allCases, [("x", "y"), ("y", "x")])
   func tie(_ order: Order, _ titles: (String, String)) throws {
-    try a.sql("UPDATE lists SET title = '\(titles.0)' WHERE id = 'l1'", at: 30)
-    try b.sql("UPDATE lists SET title = '\(titles.1)' WHERE id = 'l1'", at: 30)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE lists SET title = '\(titles.0)' WHERE id = 'l1'", 30),
+      b: ("UPDATE lists SET title = '\(titles.1)' WHERE id = 'l1'", 30))
     #expect(try list(a) == ["l1|y|red"])
   }
 
@@ -85,10 +87,9 @@ struct FieldMergeTests {
       ("1", "1.0"),
     ])
   func tieBetweenClasses(_ order: Order, _ values: (String, String)) throws {
-    try a.sql("UPDATE lists SET title = \(values.0) WHERE id = 'l1'", at: 30)
-    try b.sql("UPDATE lists SET title = \(values.1) WHERE id = 'l1'", at: 30)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE lists SET title = \(values.0) WHERE id = 'l1'", 30),
+      b: ("UPDATE lists SET title = \(values.1) WHERE id = 'l1'", 30))
     let greater = values.0 == "'a'" ? values.0 : values.1
     for device in [a, b] {
       #expect(
@@ -113,10 +114,9 @@ struct FieldMergeTests {
 
   @Test("TS74 NULL@30 and NULL@60: NULL, clock 60", arguments: Order.allCases)
   func nulls(_ order: Order) throws {
-    try a.sql("UPDATE lists SET color = NULL WHERE id = 'l1'", at: 30)
-    try b.sql("UPDATE lists SET color = NULL WHERE id = 'l1'", at: 60)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE lists SET color = NULL WHERE id = 'l1'", 30),
+      b: ("UPDATE lists SET color = NULL WHERE id = 'l1'", 60))
     #expect(try list(a) == ["l1|base|∅"])
     #expect(try world.milliseconds("lists:l1")["color"] == 60_000)
   }
@@ -124,10 +124,9 @@ struct FieldMergeTests {
   @Test("TS75 F4 A title@10 and color@50 in one sync, B both@30: B's title, A's color", arguments: Order.allCases)
   func ownTimes(_ order: Order) throws {
     try a.sql("UPDATE lists SET title = 'A' WHERE id = 'l1'", at: 10)
-    try a.sql("UPDATE lists SET color = 'A' WHERE id = 'l1'", at: 50)
-    try b.sql("UPDATE lists SET title = 'B', color = 'B' WHERE id = 'l1'", at: 30)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE lists SET color = 'A' WHERE id = 'l1'", 50),
+      b: ("UPDATE lists SET title = 'B', color = 'B' WHERE id = 'l1'", 30))
     #expect(try list(a) == ["l1|B|A"])
   }
 
@@ -183,28 +182,22 @@ struct FieldMergeTests {
 
   @Test("TS81 B moves the item to l2@10, A done@20: in l2, done", arguments: Order.allCases)
   func moved(_ order: Order) throws {
-    try b.sql("UPDATE items SET list_id = 'l2'", at: 10)
-    try a.sql("UPDATE items SET done = 1", at: 20)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(order, a: ("UPDATE items SET done = 1", 20), b: ("UPDATE items SET list_id = 'l2'", 10))
     #expect(try b.picture("SELECT * FROM items") == ["i1|l2|milk|1|∅"])
   }
 
   @Test("TS82 B moves the item to l2@10, A to l3 with title@20: l3, title", arguments: Order.allCases)
   func movedTwice(_ order: Order) throws {
-    try b.sql("UPDATE items SET list_id = 'l2'", at: 10)
-    try a.sql("UPDATE items SET list_id = 'l3', title = 'bread'", at: 20)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("UPDATE items SET list_id = 'l3', title = 'bread'", 20), b: ("UPDATE items SET list_id = 'l2'", 10))
     #expect(try b.picture("SELECT * FROM items") == ["i1|l3|bread|0|∅"])
   }
 
   @Test("TS83 A and B insert one key with different fields: one row, merged", arguments: Order.allCases)
   func sameInsert(_ order: Order) throws {
-    try a.sql("INSERT INTO lists VALUES ('l9', 'A', NULL)", at: 10)
-    try b.sql("INSERT INTO lists(id, color) VALUES ('l9', 'B')", at: 20)
-    try order.meet(a, b)
-    try world.expectQuiet()
+    try meet(
+      order, a: ("INSERT INTO lists VALUES ('l9', 'A', NULL)", 10),
+      b: ("INSERT INTO lists(id, color) VALUES ('l9', 'B')", 20))
     // An insert sets every column (T10): the later one wins as a whole.
     #expect(try a.picture("SELECT * FROM lists WHERE id = 'l9'") == ["l9|∅|B"])
   }

@@ -12,10 +12,8 @@ struct LifeTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('l1', 'base', 'red')")
-    (a, b) = (devices[0], devices[1])
+    (world, a, b) = try World.pair(
+      schema: Schema.lists, base: "INSERT INTO lists VALUES ('l1', 'base', 'red')")
   }
 
   private func rows(_ device: Device) throws -> [String] { try device.picture("SELECT * FROM lists") }

@@ -11,10 +11,8 @@ struct ReinsertTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
-    (a, b) = (devices[0], devices[1])
+    (world, a, b) = try World.pair(
+      schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red')")
   }
 
   private func expectRows(_ expected: [String], sourceLocation: SourceLocation = #_sourceLocation) throws {

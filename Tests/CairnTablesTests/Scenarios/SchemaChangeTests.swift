@@ -10,14 +10,11 @@ struct SchemaChangeTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"],
+    (world, a, b) = try World.pair(
       base: """
         INSERT INTO lists VALUES ('l1', 'one', 'red'), ('l2', 'two', 'blue'), ('l3', 'three', 'green');
         INSERT INTO notes VALUES (1, 'n', 'b'), (2, 'm', 'c'); INSERT INTO files VALUES (1, 1, 'f');
         """)
-    (a, b) = (devices[0], devices[1])
     a.restart()
     b.restart()
   }

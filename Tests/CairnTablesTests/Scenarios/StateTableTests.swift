@@ -12,10 +12,8 @@ struct StateTableTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"], schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red'), ('other', 1, 1)")
-    (a, b) = (devices[0], devices[1])
+    (world, a, b) = try World.pair(
+      schema: Schema.lists, base: "INSERT INTO lists VALUES ('r', 'old', 'red'), ('other', 1, 1)")
   }
 
   private func bring(to state: String) throws {

@@ -14,15 +14,12 @@ struct ZoneLossTests {
   let b: Device
 
   init() throws {
-    world = try World()
-    let devices = try world.devices(
-      ["A", "B"],
+    (world, a, b) = try World.pair(
       base: """
         INSERT INTO lists VALUES ('l1', 'one', 'red'), ('l2', 'two', 'blue');
         INSERT INTO items VALUES ('i1', 'l1', 'milk', 0, 1); INSERT INTO notes VALUES (1, 'n', 'b');
         INSERT INTO employees VALUES (1, 'boss', 1), (2, 'worker', 1);
         """)
-    (a, b) = (devices[0], devices[1])
   }
 
   private func database(_ device: Device) throws -> SyncedDatabase {

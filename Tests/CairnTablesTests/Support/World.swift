@@ -55,6 +55,13 @@ final class World {
     return all
   }
 
+  /// A world with two devices that are prepared and equal (``devices(_:schema:base:naturalKeys:)``).
+  static func pair(schema: String = Schema.scenarios, base: String) throws -> (World, Device, Device) {
+    let world = try World()
+    let devices = try world.devices(["A", "B"], schema: schema, base: base)
+    return (world, devices[0], devices[1])
+  }
+
   /// Syncs every device, in order, until a whole round did nothing.
   func settle(rounds: Int = 12, sourceLocation: SourceLocation = #_sourceLocation) throws {
     for _ in 0..<rounds {
