@@ -1,7 +1,7 @@
 import CairnRecords
 
 /// The body of records/lookup.
-public struct LookupRequest: WireRequest, Hashable, Sendable {
+public struct LookupRequest: WireRequest, RecordsRequest, Hashable, Sendable {
   public struct Item: Hashable, Sendable {
     public var name: String
     /// The item's own zone, where it names one.
@@ -31,11 +31,7 @@ public struct LookupRequest: WireRequest, Hashable, Sendable {
       items.removeAll()
       try reader.beginArray()
       while try reader.nextElement() { items.append(try Self.item(&reader)) }
-    case "zoneID": zone = try reader.readZoneID()
-    case "desiredKeys": desiredKeys = try reader.readStrings()
-    case "numbersAsStrings", "numberAsStrings": numbersAsStrings = try reader.readFlag()
-    case "getCurrentSyncToken": getCurrentSyncToken = try reader.readFlag()
-    default: try reader.skip()
+    default: try readCommon(key, &reader)
     }
   }
 

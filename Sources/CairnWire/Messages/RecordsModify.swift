@@ -17,7 +17,7 @@ public struct WireOperation: Hashable, Sendable {
 }
 
 /// The body of records/modify (web-services section 5).
-public struct ModifyRequest: WireRequest, Hashable, Sendable {
+public struct ModifyRequest: WireRequest, RecordsRequest, Hashable, Sendable {
   /// The request's own zone. It is already part of every operation's record ID.
   public var zone: ZoneID?
   public var operations: [WireOperation] = []
@@ -36,12 +36,8 @@ public struct ModifyRequest: WireRequest, Hashable, Sendable {
       operations.removeAll()
       try reader.beginArray()
       while try reader.nextElement() { operations.append(try Self.operation(&reader)) }
-    case "zoneID": zone = try reader.readZoneID()
     case "atomic": atomic = try reader.readNull() ? true : reader.readBool()
-    case "desiredKeys": desiredKeys = try reader.readStrings()
-    case "numbersAsStrings", "numberAsStrings": numbersAsStrings = try reader.readFlag()
-    case "getCurrentSyncToken": getCurrentSyncToken = try reader.readFlag()
-    default: try reader.skip()
+    default: try readCommon(key, &reader)
     }
   }
 

@@ -102,7 +102,7 @@ extension JSONReader {
 }
 
 /// The body of records/query.
-public struct QueryRequest: WireRequest, Hashable, Sendable {
+public struct QueryRequest: WireRequest, RecordsRequest, Hashable, Sendable {
   public var query = WireQuery()
   public var zone: ZoneID?
   public var zoneWide = false
@@ -117,14 +117,10 @@ public struct QueryRequest: WireRequest, Hashable, Sendable {
   public mutating func read(_ key: JSONKey, _ reader: inout JSONReader) throws(WireError) {
     switch key {
     case "query": query = try reader.readQuery() ?? WireQuery()
-    case "zoneID": zone = try reader.readZoneID()
     case "zoneWide": zoneWide = try reader.readFlag()
     case "resultsLimit": resultsLimit = try reader.readCount()
     case "continuationMarker": continuationMarker = try reader.readToken()
-    case "desiredKeys": desiredKeys = try reader.readStrings()
-    case "numbersAsStrings", "numberAsStrings": numbersAsStrings = try reader.readFlag()
-    case "getCurrentSyncToken": getCurrentSyncToken = try reader.readFlag()
-    default: try reader.skip()
+    default: try readCommon(key, &reader)
     }
   }
 }

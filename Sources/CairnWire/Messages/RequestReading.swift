@@ -1,3 +1,5 @@
+import CairnRecords
+
 /// A message that a server reads. An empty body means `{}` (web-services section 1).
 public protocol WireRequest {
   init()
@@ -27,6 +29,29 @@ extension WireRequest {
   public init(decoding body: [UInt8], limits: JSONLimits = JSONLimits()) throws(WireError) {
     self = try body.withUnsafeBufferPointer { (buffer) throws(WireError) -> Self in
       try Self(decoding: buffer, limits: limits)
+    }
+  }
+}
+
+/// What the requests about records have in common (web-services sections 5, 6 and 9).
+protocol RecordsRequest: WireRequest {
+  /// The request's own zone.
+  var zone: ZoneID? { get set }
+  /// Fields that the answer shall carry; nil means all.
+  var desiredKeys: [String]? { get set }
+  var numbersAsStrings: Bool { get set }
+  var getCurrentSyncToken: Bool { get set }
+}
+
+extension RecordsRequest {
+  /// Reads the value of a key that these requests have in common, or skips it.
+  mutating func readCommon(_ key: JSONKey, _ reader: inout JSONReader) throws(WireError) {
+    switch key {
+    case "zoneID": zone = try reader.readZoneID()
+    case "desiredKeys": desiredKeys = try reader.readStrings()
+    case "numbersAsStrings", "numberAsStrings": numbersAsStrings = try reader.readFlag()
+    case "getCurrentSyncToken": getCurrentSyncToken = try reader.readFlag()
+    default: try reader.skip()
     }
   }
 }
