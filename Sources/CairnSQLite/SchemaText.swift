@@ -11,7 +11,7 @@ enum SchemaText {
   static func index(_ sql: String) -> IndexText? {
     let tokens = SQLTokenizer.tokens(sql)
     // The index and the table may be named "on": the ON that counts comes right before `table (`.
-    guard let open = tokens.firstIndex(where: { $0.isSymbol("(") }), let close = matching(open, tokens) else {
+    guard let open = tokens.firstIndex(where: { $0.isSymbol("(") }), let close = tokens.closing(open) else {
       return nil
     }
     let terms = split(tokens[(open + 1)..<close]).map { term -> String in
@@ -45,7 +45,7 @@ enum SchemaText {
   /// The first column whose definition in a CREATE TABLE statement uses `word`.
   static func column(using word: String, in sql: String) -> String? {
     let tokens = SQLTokenizer.tokens(sql)
-    guard let open = tokens.firstIndex(where: { $0.isSymbol("(") }), let close = matching(open, tokens) else {
+    guard let open = tokens.firstIndex(where: { $0.isSymbol("(") }), let close = tokens.closing(open) else {
       return nil
     }
     let constraints: Set<String> = ["constraint", "primary", "unique", "check", "foreign"]
@@ -53,19 +53,6 @@ enum SchemaText {
       guard let first = definition.first, !(first.kind == .word && constraints.contains(first.text)) else { continue }
       let uses = definition.dropFirst().contains { $0.isName && SQLName.equal($0.text, word) }
       if uses { return String(decoding: Array(sql.utf8)[first.range], as: UTF8.self).trimmingQuotes }
-    }
-    return nil
-  }
-
-  /// The index of the parenthesis that closes the one at `open`.
-  static func matching(_ open: Int, _ tokens: [SQLToken]) -> Int? {
-    var depth = 0
-    for i in open..<tokens.count {
-      if tokens[i].isSymbol("(") { depth += 1 }
-      if tokens[i].isSymbol(")") {
-        depth -= 1
-        if depth == 0 { return i }
-      }
     }
     return nil
   }

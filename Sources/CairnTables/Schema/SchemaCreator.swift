@@ -82,7 +82,7 @@ public enum SchemaCreator {
     _ tokens: [SQLToken], _ table: PublishedTable, _ statement: String
   ) throws(Refusal) {
     guard tokens.count > 4, tokens[0].isWord("create"), tokens[1].isWord("table"), tokens[2].isName,
-      SQLName.equal(tokens[2].text, table.name), tokens[3].isSymbol("("), let end = close(tokens, 3)
+      SQLName.equal(tokens[2].text, table.name), tokens[3].isSymbol("("), let end = tokens.closing(3)
     else { throw Refusal(table: table.name, statement: statement, reason: "it is not a plain CREATE TABLE") }
     let options = tokens[(end + 1)...].filter { !$0.isSymbol(",") }.map(\.text)
     guard options.allSatisfy({ ["without", "rowid", "strict"].contains($0) }) else {
@@ -99,23 +99,11 @@ public enum SchemaCreator {
     guard tokens.count > 1, tokens[0].isWord("create") else { throw refusal }
     if tokens[1].isWord("unique") { tokens.remove(at: 1) }
     guard tokens.count > 6, tokens[1].isWord("index"), tokens[2].isName, tokens[3].isWord("on"), tokens[4].isName,
-      SQLName.equal(tokens[4].text, table.name), tokens[5].isSymbol("("), let end = close(tokens, 5),
+      SQLName.equal(tokens[4].text, table.name), tokens[5].isSymbol("("), let end = tokens.closing(5),
       end + 1 == tokens.count || tokens[end + 1].isWord("where")
     else { throw refusal }
     try checkName(tokens[2].text, table, statement)
     return tokens[2].text
-  }
-
-  private static func close(_ tokens: [SQLToken], _ open: Int) -> Int? {
-    var depth = 0
-    for i in open..<tokens.count {
-      if tokens[i].isSymbol("(") { depth += 1 }
-      if tokens[i].isSymbol(")") {
-        depth -= 1
-        if depth == 0 { return i }
-      }
-    }
-    return nil
   }
 
   // MARK: Authorizer

@@ -29,6 +29,21 @@ public struct SQLToken: Hashable, Sendable {
   public var isName: Bool { kind == .word || kind == .quotedName || kind == .string }
 }
 
+extension [SQLToken] {
+  /// The index of the parenthesis that closes the one at `open`; nil where none does.
+  public func closing(_ open: Int) -> Int? {
+    var depth = 0
+    for i in open..<count {
+      if self[i].isSymbol("(") { depth += 1 }
+      if self[i].isSymbol(")") {
+        depth -= 1
+        if depth == 0 { return i }
+      }
+    }
+    return nil
+  }
+}
+
 /// Splits SQL text into tokens; white space and comments are dropped.
 public struct SQLTokenizer {
   private let bytes: [UInt8]
