@@ -16,9 +16,10 @@ enum CommandList {
 
   #if Server
     private static let serverCommands: [any Command.Type] = [
-      ServeCommand.self, UserAddCommand.self, UserSetCommand.self, UserListCommand.self, UserTokenCommand.self,
-      UserQuotaCommand.self,
-      UserRemoveCommand.self, ServerTokenAddCommand.self, ServerTokenListCommand.self, ServerTokenRemoveCommand.self,
+      ServeCommand.self,
+      UserAddCommand.self, UserSetCommand.self, UserListCommand.self, UserTokenCommand.self, UserQuotaCommand.self,
+      UserRemoveCommand.self,
+      ServerTokenAddCommand.self, ServerTokenListCommand.self, ServerTokenRemoveCommand.self,
       ServerKeyAddCommand.self, ServerKeyListCommand.self, ServerKeyRemoveCommand.self,
       ServerBackupCommand.self, ServerRestoreCommand.self, ServerCopyCommand.self,
       DemoCommand.self,

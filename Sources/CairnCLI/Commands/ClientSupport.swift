@@ -7,6 +7,13 @@ import Foundation
 
 /// What the commands on a database file share.
 enum ClientSupport {
+  /// What a server has beside an address: where in it the rows or accounts are.
+  static let placeOptions: [CommandDeclaration.Option] = [
+    .value("container", "ID", "container, default \(SyncPlace.defaultContainer)"),
+    .choice("environment", ["production", "development"], "default production"),
+    .value("zone", "Z", "zone, default \(SyncPlace.defaultZone)"),
+  ]
+
   static let database = CommandDeclaration.Positional.required("DB", "the database file")
 
   /// Errors of the file, the schema and the server in the words and exit codes of the contract.

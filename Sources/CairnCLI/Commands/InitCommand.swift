@@ -18,20 +18,19 @@ enum InitCommand: Command {
       it, and comes back with a token of that one.
       """,
     positionals: [ClientSupport.database],
-    options: [
-      .value("server", "URL", "address of the server", required: true),
-      .value("token", "T", "your token; - reads it from standard input; CAIRN_TOKEN is used where it is missing"),
-      .value("table", "T", "sync this table; default: all", repeated: true),
-      .value("exclude", "T", "leave this table out", repeated: true),
-      .value("natural-key", "T", "its INTEGER keys mean the same on every device", repeated: true),
-      .choice("mode", Preparation.Mode.allCases.map(\.rawValue), "what happens with existing rows"),
-      .value("match-integers", "T", "merge: rows with the same integer are the same row", repeated: true),
-      .value("new-integers", "T", "merge: rows with the same integer are different rows", repeated: true),
-      .value("container", "ID", "container, default \(SyncPlace.defaultContainer)"),
-      .choice("environment", ["production", "development"], "default production"),
-      .value("zone", "Z", "zone, default \(SyncPlace.defaultZone)"),
-    ],
+    options: ownOptions + ClientSupport.placeOptions,
     example: "cairn init notes.db --server https://sync.example.org --token -")
+
+  private static let ownOptions: [CommandDeclaration.Option] = [
+    .value("server", "URL", "address of the server", required: true),
+    .value("token", "T", "your token; - reads it from standard input; CAIRN_TOKEN is used where it is missing"),
+    .value("table", "T", "sync this table; default: all", repeated: true),
+    .value("exclude", "T", "leave this table out", repeated: true),
+    .value("natural-key", "T", "its INTEGER keys mean the same on every device", repeated: true),
+    .choice("mode", Preparation.Mode.allCases.map(\.rawValue), "what happens with existing rows"),
+    .value("match-integers", "T", "merge: rows with the same integer are the same row", repeated: true),
+    .value("new-integers", "T", "merge: rows with the same integer are different rows", repeated: true),
+  ]
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try ClientSupport.run {
@@ -52,7 +51,7 @@ enum InitCommand: Command {
       container: arguments.value("container") ?? SyncPlace.defaultContainer,
       environment: arguments.value("environment") ?? SyncPlace.defaultEnvironment,
       zone: arguments.value("zone") ?? SyncPlace.defaultZone, user: "")
-    let token = try self.token(arguments, context, place)
+    let token = try context.anyToken(arguments, server: place.server)
     let cloud = try ClientSupport.connect(place, token: token)
     let preparation = Preparation(
       try options(arguments, place), cloud: cloud, time: SystemTime(), randomness: SystemRandomness())
@@ -91,14 +90,6 @@ enum InitCommand: Command {
       "code": .string(problem.code.rawValue), "table": .string(problem.table), "column": JSONValue(problem.column),
       "reason": .string(problem.reason), "remedy": .string(problem.remedy),
     ]
-  }
-
-  private static func token(_ arguments: Arguments, _ context: CommandContext, _ place: SyncPlace) throws -> String {
-    if let given = try context.givenToken(arguments) { return given }
-    let known = try context.tokens.identities(server: place.server)
-    if known.count == 1, let token = try context.tokens.token(server: place.server, identity: known[0]) { return token }
-    throw CommandError.usage(
-      "there is no token for \(place.server)", remedy: "give it with --token T, or --token - to type it")
   }
 
   private static func options(_ arguments: Arguments, _ place: SyncPlace) throws -> Preparation.Options {

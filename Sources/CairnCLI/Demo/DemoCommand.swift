@@ -5,7 +5,7 @@ enum DemoCommand: Command {
   static let declaration = CommandDeclaration(
     words: ["demo"], summary: "Shows the whole story in a minute, on a temporary server and two devices",
     discussion: """
-      Everything happens in a temporary folder with a server of its own, which are gone afterwards: no file of yours and no
+      Everything happens in a temporary folder with a server of its own, which are gone afterwards: no file of yours and no \
       other server is touched. Exit code 1 when the two files do not agree at the end.
       """,
     options: [.flag("keep", "leave the folder with both files and tell its path")],

@@ -28,13 +28,26 @@ struct CommandContext: Sendable {
     }
   }
 
+  /// The token of whoever is to be found out: the one given, else the only one that is stored for the server.
+  func anyToken(_ arguments: Arguments, server: String) throws -> String {
+    if let given = try givenToken(arguments) { return given }
+    let known = try tokens.identities(server: server)
+    if known.count == 1, let token = try tokens.token(server: server, identity: known[0]) { return token }
+    throw CommandError.usage(
+      "there is no token for \(server)", remedy: "give it with --token T, or --token - to type it")
+  }
+
   /// The token for a server: the one given (see ``givenToken(_:)``), else the stored one of `identity`.
-  func token(_ arguments: Arguments, server: String, identity: String) throws -> String {
+  ///
+  /// - Parameter command: the one that takes a token up.
+  func token(
+    _ arguments: Arguments, server: String, identity: String, command: String = "cairn init DB --token T"
+  ) throws -> String {
     if let given = try givenToken(arguments) { return given }
     if let stored = try tokens.token(server: server, identity: identity) { return stored }
     throw CommandError(
       .failed, "there is no token for \(identity) on \(server)",
-      remedy: "give one with cairn init DB --token T, or in CAIRN_TOKEN")
+      remedy: "give one with \(command), or in CAIRN_TOKEN")
   }
 
   /// Stores each token that a server gives in place of a used one (web-services section 3). Nil for a token of

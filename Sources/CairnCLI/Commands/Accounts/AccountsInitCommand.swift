@@ -13,17 +13,16 @@ enum AccountsInitCommand: Command {
       user. With --local nobody is signed in: accounts stay on this device until cairn accounts switch and adopt.
       """,
     positionals: [AccountsProfile.positional],
-    options: [
-      .value("server", "URL", "address of the server", required: true),
-      .value(
-        "token", "T", "your token; - reads it from standard input; CAIRN_TOKEN is used where it is missing",
-        excludes: ["local"]),
-      .flag("local", "sign in later"),
-      .value("container", "ID", "container, default \(SyncPlace.defaultContainer)"),
-      .choice("environment", ["production", "development"], "default production"),
-      .value("zone", "Z", "zone, default \(SyncPlace.defaultZone)"),
-    ],
+    options: ownOptions + ClientSupport.placeOptions,
     example: "cairn accounts init phone --server https://sync.example.org --token -")
+
+  private static let ownOptions: [CommandDeclaration.Option] = [
+    .value("server", "URL", "address of the server", required: true),
+    .value(
+      "token", "T", "your token; - reads it from standard input; CAIRN_TOKEN is used where it is missing",
+      excludes: ["local"]),
+    .flag("local", "sign in later"),
+  ]
 
   static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
     try AccountsProfile.run {
@@ -75,20 +74,10 @@ enum AccountsInitCommand: Command {
   static func signIn(
     _ arguments: Arguments, _ context: CommandContext, _ place: AccountsProfile.Place
   ) throws -> String {
-    let token = try self.token(arguments, context, place)
+    let token = try context.anyToken(arguments, server: place.server)
     let cloud = try AccountsProfile.connect(place, user: "", token: token)
     return try context.interruption.whileHandling({ cloud.cancel() }) {
       try context.keepToken(of: cloud, server: place.server)
     }
-  }
-
-  private static func token(
-    _ arguments: Arguments, _ context: CommandContext, _ place: AccountsProfile.Place
-  ) throws -> String {
-    if let given = try context.givenToken(arguments) { return given }
-    let known = try context.tokens.identities(server: place.server)
-    if known.count == 1, let token = try context.tokens.token(server: place.server, identity: known[0]) { return token }
-    throw CommandError.usage(
-      "there is no token for \(place.server)", remedy: "give it with --token T, or --token - to type it")
   }
 }

@@ -18,10 +18,12 @@ enum AccountsSyncCommand: Command {
           remedy: "sign in with cairn accounts switch --token T")
       }
       let lock = try FileLock(database: profile.database)
-      let token = try token(arguments, context, profile, user)
+      let server = profile.place.server
+      let token = try context.token(
+        arguments, server: server, identity: user,
+        command: "cairn accounts init \(profile.folder) --server \(server) --token T")
       let cloud = try AccountsProfile.connect(
-        profile.place, user: user, token: token,
-        tokenChanged: context.tokenKeeper(server: profile.place.server, identity: user))
+        profile.place, user: user, token: token, tokenChanged: context.tokenKeeper(server: server, identity: user))
       let sync = try AccountsSync(profile.core, cloud: cloud, zone: ZoneID(name: profile.place.zone), user: user)
       let report = try withExtendedLifetime(lock) {
         try context.interruption.whileHandling({ cloud.cancel() }) { try sync.sync() }
@@ -31,19 +33,6 @@ enum AccountsSyncCommand: Command {
       if let error = ending.error { throw error }
       return ending.exitCode
     }
-  }
-}
-
-extension AccountsSyncCommand {
-  private static func token(
-    _ arguments: Arguments, _ context: CommandContext, _ profile: AccountsProfile, _ user: String
-  ) throws -> String {
-    let server = profile.place.server
-    if let given = try context.givenToken(arguments) { return given }
-    if let stored = try context.tokens.token(server: server, identity: user) { return stored }
-    throw CommandError(
-      .failed, "there is no token for \(user) on \(server)",
-      remedy: "give one with cairn accounts init \(profile.folder) --server \(server) --token T, or in CAIRN_TOKEN")
   }
 }
 

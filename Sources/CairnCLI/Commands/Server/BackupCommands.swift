@@ -19,11 +19,9 @@
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let target = try arguments.required("to")
       let made: StoreBackup.Summary
-      do { made = try StoreBackup.make(data: try arguments.required("data"), to: target) } catch let error
-        as ServerStartError
-      {
-        throw CommandError(.failed, error.sentence, remedy: error.remedy)
-      }
+      do {
+        made = try StoreBackup.make(data: try arguments.required("data"), to: target)
+      } catch let error as ServerStartError { throw CommandError(error) }
       context.output.report([
         "folder": .string(target), "bytes": .integer(made.bytes), "assets": JSONValue(made.assets),
         "copiedAssets": JSONValue(made.copiedAssets),
@@ -53,7 +51,7 @@
       do {
         made = try StoreBackup.restore(
           from: try arguments.required("from"), data: data, replacing: arguments.flag("replace"))
-      } catch let error as ServerStartError { throw CommandError(.failed, error.sentence, remedy: error.remedy) }
+      } catch let error as ServerStartError { throw CommandError(error) }
       context.output.report([
         "folder": .string(data), "bytes": .integer(made.bytes), "assets": JSONValue(made.assets),
       ]) { "restored \(made.bytes) bytes and \(made.assets) assets to \(data)" }

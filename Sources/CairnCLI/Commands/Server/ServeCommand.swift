@@ -49,9 +49,7 @@
         let server: RunningServer
         do {
           server = try start(StorePlace(arguments), address, settings, try http(arguments))
-        } catch let error as ServerStartError {
-          throw CommandError(.failed, error.sentence, remedy: error.remedy)
-        }
+        } catch let error as ServerStartError { throw CommandError(error) }
         let metrics = server.metricsURL
         context.output.report(["url": .string(server.url), "metrics": JSONValue(metrics)]) {
           "listening on \(server.url)" + (metrics.map { "\nmetrics at \($0)" } ?? "")

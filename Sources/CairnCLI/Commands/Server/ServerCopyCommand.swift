@@ -64,9 +64,7 @@
           lock = try directory.takeLock()
           storage = try directory.openStorage()
           assets = try directory.openAssets()
-        } catch {
-          throw CommandError(.failed, error.sentence, remedy: error.remedy)
-        }
+        } catch { throw CommandError(error) }
       case .postgres(let url):
         let opened = try place.openPostgres(url, writers: 1, creating: !isSource)
         guard try !Self.isUsed(opened) else {

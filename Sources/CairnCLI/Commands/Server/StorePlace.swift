@@ -51,9 +51,7 @@
             creating?.output.warning("\(path) is new as a folder of a server's data: run cairn serve on it too")
           }
           return storage
-        } catch {
-          throw CommandError(.failed, error.sentence, remedy: error.remedy)
-        }
+        } catch { throw CommandError(error) }
       case .postgres(let url): return try openPostgres(url, writers: 1, creating: creating != nil)
       }
     }
@@ -65,7 +63,7 @@
     }
 
     private static func describing<Result>(_ body: () throws(PostgresStartError) -> Result) throws -> Result {
-      do { return try body() } catch { throw CommandError(.failed, error.sentence, remedy: error.remedy) }
+      do { return try body() } catch { throw CommandError(error) }
     }
 
     /// What an operator looks at when the store fails.
@@ -75,5 +73,10 @@
       case .postgres: "see the log of PostgreSQL"
       }
     }
+  }
+
+  extension CommandError {
+    init(_ error: ServerStartError) { self.init(.failed, error.sentence, remedy: error.remedy) }
+    init(_ error: PostgresStartError) { self.init(.failed, error.sentence, remedy: error.remedy) }
   }
 #endif

@@ -3,9 +3,8 @@
   import CairnServer
   import CairnServerCore
 
-  /// What the commands of `cairn user` share: the data folder, and errors in the words of users.
+  /// What the commands of `cairn user` share: options, and errors in the words of users.
   private enum UserCommand {
-    static let data = StorePlace.options
     static let name = CommandDeclaration.Positional.required("NAME", "name of the user")
 
     static func administer<Result>(
@@ -73,7 +72,7 @@
   enum UserAddCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["user", "add"], summary: "Adds a user to a server and shows a token", positionals: [UserCommand.name],
-      options: UserCommand.data + UserCommand.profile, example: "cairn user add anna --data /var/lib/cairn")
+      options: StorePlace.options + UserCommand.profile, example: "cairn user add anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
@@ -99,7 +98,7 @@
         Apps find people by e-mail address to share records with them. A user who is not discoverable is found by \
         nobody, but can take part in what is shared with the address. What is not named stays as it is.
         """,
-      positionals: [UserCommand.name], options: UserCommand.data + UserCommand.profile,
+      positionals: [UserCommand.name], options: StorePlace.options + UserCommand.profile,
       example: "cairn user set anna --email anna@example.org --given-name Anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
@@ -108,9 +107,8 @@
         try UserCommand.change(arguments, name, users)
       }
       context.output.report([
-        "user": .string(name), "email": profile.email.map { .string($0) } ?? .null,
-        "givenName": profile.givenName.map { .string($0) } ?? .null,
-        "familyName": profile.familyName.map { .string($0) } ?? .null, "discoverable": .bool(profile.isDiscoverable),
+        "user": .string(name), "email": JSONValue(profile.email), "givenName": JSONValue(profile.givenName),
+        "familyName": JSONValue(profile.familyName), "discoverable": .bool(profile.isDiscoverable),
       ]) {
         let names = [profile.givenName, profile.familyName].compactMap { $0 }.joined(separator: " ")
         return "user \(name)\nname \(names.isEmpty ? "none" : names)\nemail \(profile.email ?? "none")"
@@ -124,7 +122,7 @@
   enum UserTokenCommand: Command {
     static let declaration = CommandDeclaration(
       words: ["user", "token"], summary: "Makes another token for a user", positionals: [UserCommand.name],
-      options: UserCommand.data + [.flag("replace", "end the user's earlier tokens")],
+      options: StorePlace.options + [.flag("replace", "end the user's earlier tokens")],
       example: "cairn user token anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
@@ -141,7 +139,7 @@
   /// `cairn user list`
   enum UserListCommand: Command {
     static let declaration = CommandDeclaration(
-      words: ["user", "list"], summary: "Lists the users of a server", options: UserCommand.data,
+      words: ["user", "list"], summary: "Lists the users of a server", options: StorePlace.options,
       example: "cairn user list --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
@@ -170,7 +168,7 @@
         counts its fields, its assets and 100 bytes. cairn user list --json shows what users have.
         """,
       positionals: [UserCommand.name, .required("BYTES", "the limit in bytes, also as 500M or 2G; none ends it")],
-      options: UserCommand.data, example: "cairn user quota anna 2G --data /var/lib/cairn")
+      options: StorePlace.options, example: "cairn user quota anna 2G --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
       let name = try arguments.required("NAME")
@@ -205,7 +203,7 @@
     static let declaration = CommandDeclaration(
       words: ["user", "remove"], summary: "Removes a user with tokens and data from a server",
       discussion: "The user's records on the server are deleted. Databases on devices keep their rows.",
-      positionals: [UserCommand.name], options: UserCommand.data,
+      positionals: [UserCommand.name], options: StorePlace.options,
       example: "cairn user remove anna --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
