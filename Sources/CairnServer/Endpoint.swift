@@ -52,8 +52,7 @@ struct Endpoint: Sendable {
   static let all: [String: Endpoint] = {
     let list: [Endpoint] = [
       .recordsModify, .recordsQuery, .recordsLookup, .changesZone, .recordsChanges, .changesDatabase, .zonesChanges,
-      .zonesList,
-      .zonesLookup, .zonesModify, .usersCaller, .usersCurrent, .assetsUpload, .assetsRereference,
+      .zonesList, .zonesLookup, .zonesModify, .usersCaller, .usersCurrent, .assetsUpload, .assetsRereference,
       .subscriptionsList, .subscriptionsLookup, .subscriptionsModify, .tokensCreate, .tokensRegister,
       .recordsResolve, .recordsAccept, .usersDiscover, .usersLookupEmail, .usersLookupID, .usersLookupContacts,
     ]

@@ -1,4 +1,3 @@
-import CCrypto
 import CairnServerCore
 
 /// The secret that a client shows. Stored only as its hash; the token itself is shown once.
@@ -20,11 +19,6 @@ public enum WebAuthToken {
   /// The SHA-256 under which the store knows a token.
   public static func hash(_ token: String) -> [UInt8] {
     var token = token
-    return token.withUTF8 { bytes in
-      [UInt8](unsafeUninitializedCapacity: 32) { out, used in
-        _ = SHA256(bytes.baseAddress, bytes.count, out.baseAddress)
-        used = 32
-      }
-    }
+    return token.withUTF8 { SHA256Hash.of($0) }
   }
 }

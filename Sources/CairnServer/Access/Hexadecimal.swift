@@ -1,5 +1,3 @@
-import CCrypto
-
 /// Bytes as hex digits.
 public enum Hexadecimal {
   public static func text(_ bytes: [UInt8]) -> String {
@@ -25,15 +23,6 @@ public enum Hexadecimal {
     case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
     case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
     default: nil
-    }
-  }
-}
-
-enum SHA256Hash {
-  static func of(_ bytes: [UInt8]) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: 32) { out, used in
-      _ = SHA256(bytes, bytes.count, out.baseAddress)
-      used = 32
     }
   }
 }

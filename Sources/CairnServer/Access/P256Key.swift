@@ -13,21 +13,10 @@ public final class P256Key: @unchecked Sendable {
 
   /// A public key in PEM, or the public half of a pair in PEM. Nil for anything else, other curves included.
   public convenience init?(pem text: String) {
-    let found =
-      P256Key.read(text) { PEM_read_bio_PUBKEY($0, nil, nil, nil) }
-      ?? P256Key.read(text) { PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in 0 }, nil) }
+    let found = PEM.read(text) { PEM_read_bio_PUBKEY($0, nil, nil, nil) } ?? PEM.readPrivateKey(text)
     guard let found else { return nil }
     self.init(found)
     guard isP256 else { return nil }
-  }
-
-  private static func read(_ text: String, _ body: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
-    var text = text
-    return text.withUTF8 { bytes in
-      guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-      defer { BIO_free(bio) }
-      return body(bio)
-    }
   }
 
   /// A `SubjectPublicKeyInfo` in DER.

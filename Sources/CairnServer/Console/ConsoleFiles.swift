@@ -1,4 +1,3 @@
-import CCrypto
 import CairnWire
 
 /// The files of the console, which are part of the program.
@@ -37,10 +36,6 @@ enum ConsoleFiles {
   }
 
   private static func tag(_ bytes: [UInt8]) -> String {
-    let digest = [UInt8](unsafeUninitializedCapacity: 32) { out, used in
-      _ = SHA256(bytes, bytes.count, out.baseAddress)
-      used = 32
-    }
-    return "W/\"\(Base64.encode(Array(digest.prefix(12))))\""
+    "W/\"\(Base64.encode(Array(SHA256Hash.of(bytes).prefix(12))))\""
   }
 }

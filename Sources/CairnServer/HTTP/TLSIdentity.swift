@@ -10,13 +10,13 @@ public struct TLSIdentity: Sendable {
   public init(certificateFile: String, keyFile: String) throws(ServerStartError) {
     certificate = try Self.text(certificateFile, "--tls-cert")
     privateKey = try Self.text(keyFile, "--tls-key")
-    guard let found = Self.read(certificate, { PEM_read_bio_X509($0, nil, nil, nil) }) else {
+    guard let found = PEM.read(certificate, { PEM_read_bio_X509($0, nil, nil, nil) }) else {
       throw ServerStartError(
         "\(certificateFile) holds no certificate in PEM",
         remedy: "give the certificate, followed by its chain, with --tls-cert")
     }
     defer { X509_free(found) }
-    guard let key = Self.read(privateKey, { PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in 0 }, nil) }) else {
+    guard let key = PEM.readPrivateKey(privateKey) else {
       throw ServerStartError(
         "\(keyFile) holds no private key in PEM that can be read without a password",
         remedy: "give the key of the certificate with --tls-key")
@@ -36,15 +36,6 @@ public struct TLSIdentity: Sendable {
     do { return try String(contentsOfFile: path, encoding: .utf8) } catch {
       let reason = FileManager.default.fileExists(atPath: path) ? "can't be read" : "does not exist"
       throw ServerStartError("\(path) \(reason)", remedy: "check the file that \(option) names, and its permissions")
-    }
-  }
-
-  private static func read<Found>(_ text: String, _ body: (OpaquePointer) -> Found?) -> Found? {
-    var text = text
-    return text.withUTF8 { bytes in
-      guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
-      defer { BIO_free(bio) }
-      return body(bio)
     }
   }
 }

@@ -54,16 +54,16 @@ public final class FileAssetStore: AssetStore {
   public var parts: [Int] { Array(0..<256) }
 
   public func digests(in part: Int) throws -> [[UInt8]] {
-    let path = "\(folder)/\(FileAssetStore.hex([UInt8(part)]))"
+    let path = "\(folder)/\(Hexadecimal.text([UInt8(part)]))"
     guard access(path, F_OK) == 0 else { return [] }
-    return try FileAssetStore.names(in: path).compactMap(FileAssetStore.bytes)
+    return try FileAssetStore.names(in: path).compactMap { Hexadecimal.bytes($0) }.filter { $0.count == 32 }
   }
 
   // MARK: Names
 
   /// The path of an asset below the folder.
   static func name(_ digest: [UInt8]) -> String {
-    let name = hex(digest)
+    let name = Hexadecimal.text(digest)
     return "\(name.prefix(2))/\(name)"
   }
 
@@ -73,7 +73,7 @@ public final class FileAssetStore: AssetStore {
 
   fileprivate func publish(_ incoming: String, _ digest: [UInt8]) throws {
     let target = path(digest)
-    let parent = "\(folder)/\(FileAssetStore.hex([digest[0]]))"
+    let parent = "\(folder)/\(Hexadecimal.text([digest[0]]))"
     if mkdir(parent, 0o700) == 0 {
       try FileAssetStore.syncFolder(folder)
     } else if errno != EEXIST {
@@ -101,22 +101,6 @@ public final class FileAssetStore: AssetStore {
       if name != ".", name != ".." { names.append(name) }
     }
     return names
-  }
-
-  private static func hex(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
-
-  private static func bytes(_ hex: String) -> [UInt8]? {
-    let digits = Array(hex.utf8)
-    guard digits.count == 64 else { return nil }
-    var bytes: [UInt8] = []
-    for at in stride(from: 0, to: 64, by: 2) {
-      guard let byte = UInt8(String(decoding: digits[at...at + 1], as: UTF8.self), radix: 16) else { return nil }
-      bytes.append(byte)
-    }
-    return bytes
   }
 
   /// The error that `errno` tells.
