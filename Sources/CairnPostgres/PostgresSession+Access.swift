@@ -55,8 +55,8 @@ extension PostgresSession {
       return AppCredential(
         number: rows.integer(row, 0), kind: kind, id: rows.bytes(row, 2), name: rows.text(row, 3),
         container: rows.optionalText(row, 4), publicKey: rows.bytes(row, 5),
-        switches: Set(rows.text(row, 6).split(separator: " ").compactMap { CompatibilitySwitch(rawValue: String($0)) }),
-        origins: rows.text(row, 7).split(separator: " ").map { String($0) }, created: rows.integer(row, 8))
+        switches: AppCredential.switches(stored: rows.text(row, 6)),
+        origins: AppCredential.origins(stored: rows.text(row, 7)), created: rows.integer(row, 8))
     }
   }
 
@@ -78,8 +78,7 @@ extension PostgresSession {
       [
         .int(credential.number), .text(credential.kind.rawValue), .bytes(credential.id), .text(credential.name),
         credential.container.map { .text($0) } ?? .null, .bytes(credential.publicKey),
-        .text(credential.switches.sorted().map(\.rawValue).joined(separator: " ")),
-        .text(credential.origins.joined(separator: " ")), .int(credential.created),
+        .text(credential.storedSwitches), .text(credential.storedOrigins), .int(credential.created),
       ])
   }
 

@@ -40,7 +40,7 @@ extension PostgresSession {
   }
 
   func setAssetUses(_ zone: Int64, source: String, _ digests: Set<[UInt8]>) throws {
-    let place: [PostgresValue] = [.int(Self.database(ofZone: zone)), .int(zone), .name(source)]
+    let place = place(zone) + [.name(source)]
     let rows = try query(
       "SELECT digest FROM asset_uses WHERE database = $1 AND zone = $2 AND source = $3", place)
     let before = Set((0..<rows.count).map { rows.bytes($0, 0) })

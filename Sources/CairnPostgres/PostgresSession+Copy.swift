@@ -72,7 +72,7 @@ extension PostgresSession: StoreCopyReader {
 
   private func copyContent(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
     try copyRecords(zone, body)
-    let place: [PostgresValue] = [.int(Self.database(ofZone: zone)), .int(zone)]
+    let place = place(zone)
     let rows = try query(
       "SELECT source, field, target, kind FROM record_references WHERE database = $1 AND zone = $2", place)
     let references = try (0..<rows.count).map { row in
@@ -143,7 +143,7 @@ extension PostgresSession: StoreCopyWriter {
         INSERT INTO asset_uses (database, zone, source, digest)
         SELECT $1::bigint, $2::bigint, u.source, u.digest FROM unnest($3::bytea[], $4::bytea[]) AS u (source, digest)
         """,
-        [.int(Self.database(ofZone: zone)), .int(zone), .names(uses.map(\.source)), .byteses(uses.map(\.digest))])
+        place(zone) + [.names(uses.map(\.source)), .byteses(uses.map(\.digest))])
     case .share(let share, let participants): try put(share, participants)
     case .shareEntries(let zone, let entries):
       for var entry in entries {

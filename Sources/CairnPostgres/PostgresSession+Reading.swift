@@ -101,12 +101,9 @@ extension PostgresSession {
     StoredRecord(
       name: rows.text(row, 0), position: rows.integer(row, 1), type: rows.text(row, 2), created: rows.integer(row, 3),
       createdBy: rows.integer(row, 4), modified: rows.integer(row, 5), modifiedBy: rows.integer(row, 6),
-      died: rows.optionalInteger(row, 7), parent: rows.optionalText(row, 8),
-      hasReferences: rows.integer(row, 9) & 1 != 0, hasAssets: rows.integer(row, 9) & 2 != 0,
-      isShared: rows.integer(row, 9) & 4 != 0, fields: rows.bytes(row, 10))
+      died: rows.optionalInteger(row, 7), parent: rows.optionalText(row, 8), flags: rows.integer(row, 9),
+      fields: rows.bytes(row, 10))
   }
-
-  private func place(_ zone: Int64) -> [PostgresValue] { [.int(Self.database(ofZone: zone)), .int(zone)] }
 
   func record(_ zone: Int64, named name: String) throws -> StoredRecord? {
     let key = PostgresWork.Name(zone: zone, name: name)

@@ -40,12 +40,12 @@ extension PostgresSession {
       SELECT z.name, d.incarnation, d.user_key, d.container, d.environment, d.kind
       FROM zones z JOIN database_names d ON d.key = z.database WHERE z.database = $1 AND z.key = $2 AND z.deleted = 0
       """, [.int(key), .int(zone)])
-    guard !rows.isEmpty, let environment = ServerEnvironment(rawValue: rows.text(0, 4)),
-      let kind = DatabaseKind(rawValue: rows.text(0, 5)), let stored = try self.zone(key, named: rows.text(0, 0))
+    guard !rows.isEmpty, let scope = DatabaseScope(stored: rows.text(0, 3), rows.text(0, 4), rows.text(0, 5)),
+      let stored = try self.zone(key, named: rows.text(0, 0))
     else { return nil }
     return StoredZonePlace(
       zone: stored, database: StoredDatabase(key: key, incarnation: rows.integer(0, 1)), user: rows.integer(0, 2),
-      scope: DatabaseScope(container: rows.text(0, 3), environment: environment, kind: kind))
+      scope: scope)
   }
 
   /// A writer has the lock of the database then.

@@ -6,13 +6,11 @@ extension PostgresSession {
   func databases(of user: Int64) throws -> [OwnedDatabase] {
     let rows = try query(
       "SELECT key, incarnation, container, environment, kind FROM database_names WHERE user_key = $1", [.int(user)])
-    let found = (0..<rows.count).compactMap { row -> OwnedDatabase? in
-      guard let environment = ServerEnvironment(rawValue: rows.text(row, 3)),
-        let kind = DatabaseKind(rawValue: rows.text(row, 4))
-      else { return nil }
-      return OwnedDatabase(
-        database: StoredDatabase(key: rows.integer(row, 0), incarnation: rows.integer(row, 1)),
-        scope: DatabaseScope(container: rows.text(row, 2), environment: environment, kind: kind))
+    let found = (0..<rows.count).compactMap { row in
+      DatabaseScope(stored: rows.text(row, 2), rows.text(row, 3), rows.text(row, 4)).map {
+        OwnedDatabase(
+          database: StoredDatabase(key: rows.integer(row, 0), incarnation: rows.integer(row, 1)), scope: $0)
+      }
     }
     // The order of texts in the server is the operator's choice.
     return found.sorted {
@@ -52,17 +50,23 @@ extension PostgresSession {
     // Out of the row of the user, which is locked: one who has been removed meanwhile leaves nothing.
     let found = try query("SELECT bytes FROM users WHERE key = $1 FOR UPDATE", [.int(user)])
     guard !found.isEmpty else { return }
-    try change(
-      """
-      INSERT INTO usage_days (user_key, day, bytes) VALUES ($1, $2, $3)
-      ON CONFLICT (user_key, day) DO UPDATE SET bytes = excluded.bytes
-      """, [.int(user), .int(day), .int(found.integer(0, 0))])
+    try put(StoredUsageDay(day: day, bytes: found.integer(0, 0)), of: user)
     try change(
       """
       DELETE FROM usage_days WHERE user_key = $1 AND day NOT IN (
         SELECT day FROM usage_days WHERE user_key = $1 ORDER BY day DESC LIMIT $2)
       """, [.int(user), .int(Int64(VisitLimits.days))])
     guard let device else { return }
+    try put(device, of: user)
+    try change(
+      """
+      DELETE FROM devices WHERE user_key = $1 AND name NOT IN (
+        SELECT name FROM devices WHERE user_key = $1 ORDER BY last_seen DESC LIMIT $2)
+      """, [.int(user), .int(Int64(VisitLimits.devices))])
+  }
+
+  /// A device that is there keeps its first time.
+  func put(_ device: StoredDevice, of user: Int64) throws {
     try change(
       """
       INSERT INTO devices (user_key, name, container, first_seen, last_seen) VALUES ($1, $2, $3, $4, $5)
@@ -71,26 +75,13 @@ extension PostgresSession {
       [
         .int(user), .text(device.name), .text(device.container), .int(device.firstSeen), .int(device.lastSeen),
       ])
-    try change(
-      """
-      DELETE FROM devices WHERE user_key = $1 AND name NOT IN (
-        SELECT name FROM devices WHERE user_key = $1 ORDER BY last_seen DESC LIMIT $2)
-      """, [.int(user), .int(Int64(VisitLimits.devices))])
-  }
-
-  // MARK: Copies
-
-  func put(_ device: StoredDevice, of user: Int64) throws {
-    try change(
-      "INSERT INTO devices (user_key, name, container, first_seen, last_seen) VALUES ($1, $2, $3, $4, $5)",
-      [
-        .int(user), .text(device.name), .text(device.container), .int(device.firstSeen), .int(device.lastSeen),
-      ])
   }
 
   func put(_ day: StoredUsageDay, of user: Int64) throws {
     try change(
-      "INSERT INTO usage_days (user_key, day, bytes) VALUES ($1, $2, $3)",
-      [.int(user), .int(day.day), .int(day.bytes)])
+      """
+      INSERT INTO usage_days (user_key, day, bytes) VALUES ($1, $2, $3)
+      ON CONFLICT (user_key, day) DO UPDATE SET bytes = excluded.bytes
+      """, [.int(user), .int(day.day), .int(day.bytes)])
   }
 }

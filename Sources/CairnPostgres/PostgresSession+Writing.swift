@@ -121,18 +121,16 @@ extension PostgresSession {
 
   func markZoneDeleted(_ zone: Int64, position: Int64) throws {
     try settle()
-    let place: [PostgresValue] = [.int(Self.database(ofZone: zone)), .int(zone)]
     try changeLater(
-      "INSERT INTO garbage (database, zone) VALUES ($1, $2) ON CONFLICT (database, zone) DO NOTHING", place)
+      "INSERT INTO garbage (database, zone) VALUES ($1, $2) ON CONFLICT (database, zone) DO NOTHING", place(zone))
     try changeLater(
-      "UPDATE zones SET deleted = 1, position = $3 WHERE database = $1 AND key = $2", place + [.int(position)])
+      "UPDATE zones SET deleted = 1, position = $3 WHERE database = $1 AND key = $2", place(zone) + [.int(position)])
     forget(zone)
   }
 
   func removeZone(_ zone: Int64) throws {
     try settle()
-    try changeLater(
-      "DELETE FROM zones WHERE database = $1 AND key = $2", [.int(Self.database(ofZone: zone)), .int(zone)])
+    try changeLater("DELETE FROM zones WHERE database = $1 AND key = $2", place(zone))
     forget(zone)
   }
 
@@ -166,8 +164,7 @@ extension PostgresSession {
     for (zone, puts) in work.puts.sorted(by: { $0.key < $1.key }) { try send(puts, zone) }
     for (zone, bytes) in work.zoneBytes.sorted(by: { $0.key < $1.key }) {
       try connection.send(
-        "UPDATE zones SET bytes = bytes + $3 WHERE database = $1 AND key = $2",
-        [.int(Self.database(ofZone: zone)), .int(zone), .int(bytes)])
+        "UPDATE zones SET bytes = bytes + $3 WHERE database = $1 AND key = $2", place(zone) + [.int(bytes)])
     }
     for (user, bytes) in work.userBytes.sorted(by: { $0.key < $1.key }) {
       try connection.send("UPDATE users SET bytes = bytes + $2 WHERE key = $1", [.int(user), .int(bytes)])
@@ -184,7 +181,7 @@ extension PostgresSession {
   }
 
   private func send(_ puts: PostgresWork.Puts, _ zone: Int64) throws {
-    let place: [PostgresValue] = [.int(Self.database(ofZone: zone)), .int(zone)]
+    let place = place(zone)
     if !puts.replaced.isEmpty {
       try connection.send(
         "DELETE FROM records WHERE database = $1 AND zone = $2 AND position = ANY($3)", place + [.ints(puts.replaced)])
@@ -230,13 +227,9 @@ extension PostgresSession {
         .ints(records.map(\.position)), .names(records.map(\.name)), .names(records.map(\.type)),
         .ints(records.map(\.created)), .ints(records.map(\.createdBy)), .ints(records.map(\.modified)),
         .ints(records.map(\.modifiedBy)), .ints(records.map(\.died)),
-        .byteses(records.map { $0.parent.map { Array($0.utf8) } }), .ints(records.map(Self.flags)),
+        .byteses(records.map { $0.parent.map { Array($0.utf8) } }), .ints(records.map(\.flags)),
         .byteses(records.map(\.fields)),
       ])
-  }
-
-  private static func flags(_ record: StoredRecord) -> Int64 {
-    (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : 0) | (record.isShared ? 4 : 0)
   }
 
   // MARK: Schema

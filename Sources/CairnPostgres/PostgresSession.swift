@@ -85,6 +85,9 @@ final class PostgresSession: StorageWriter {
 
   static func database(ofZone zone: Int64) -> Int64 { zone >> PostgresTables.zoneBits }
 
+  /// The first two parameters of statements about what a zone holds.
+  func place(_ zone: Int64) -> [PostgresValue] { [.int(Self.database(ofZone: zone)), .int(zone)] }
+
   /// Takes the lock of a database's row, which a writer holds until its end; a reader reads the row.
   @discardableResult
   func opened(_ database: Int64) throws -> PostgresWork.Database {
@@ -173,7 +176,6 @@ struct PostgresWork {
     var version: Int64
     /// The version that the transaction found.
     var found: Int64
-    var fields: [StoredSchemaField] = []
   }
 
   /// What a zone's records become.

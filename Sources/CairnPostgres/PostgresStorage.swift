@@ -46,7 +46,7 @@ public final class PostgresStorage: Storage {
   public func submit(
     in database: Int64?, _ body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
     failed: @escaping @Sendable (any Error) -> Void
-  ) { writers.submit(PostgresJob(body: body, failed: failed), in: database) }
+  ) { writers.submit(WriteJob(body: body, failed: failed), in: database) }
 
   /// Whether another process of Cairn is connected to the store, as each server always is. Blocks for up to two seconds: a
   /// connection that was just given up is still counted by PostgreSQL for a moment.

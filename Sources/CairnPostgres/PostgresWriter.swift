@@ -21,7 +21,7 @@ final class PostgresWriter {
     var cause: any Error
   }
 
-  func run(_ jobs: [PostgresJob]) {
+  func run(_ jobs: [WriteJob]) {
     var conflicts = 0
     let start = Date()
     while true {
@@ -55,11 +55,11 @@ final class PostgresWriter {
     }
   }
 
-  private func runAlone(_ jobs: [PostgresJob]) {
+  private func runAlone(_ jobs: [WriteJob]) {
     for job in jobs { run([job]) }
   }
 
-  private func fail(_ jobs: [PostgresJob], _ error: any Error) {
+  private func fail(_ jobs: [WriteJob], _ error: any Error) {
     for job in jobs { job.failed(PostgresError.failure(error)) }
   }
 
@@ -68,7 +68,7 @@ final class PostgresWriter {
   }
 
   /// Runs the jobs in one transaction. A job that fails before it has changed the store leaves the others alone.
-  private func attempt(_ jobs: [PostgresJob]) throws -> [@Sendable () -> Void] {
+  private func attempt(_ jobs: [WriteJob]) throws -> [@Sendable () -> Void] {
     if connection?.isAlive() == false { connection = nil }
     let connection = try self.connection ?? connector.connect()
     self.connection = connection

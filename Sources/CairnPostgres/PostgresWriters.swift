@@ -1,18 +1,12 @@
 import CairnServerCore
 import Foundation
 
-/// One queued write.
-struct PostgresJob: Sendable {
-  var body: @Sendable (any StorageWriter) throws -> @Sendable () -> Void
-  var failed: @Sendable (any Error) -> Void
-}
-
 /// The threads that write. Jobs of one database wait in a lane: one thread at a time runs them, in their order, several in
 /// one transaction where several wait. Lanes run beside each other, and beside those of other processes.
 final class PostgresWriters: @unchecked Sendable {
   // Everything here is guarded by `condition`.
   private let condition = NSCondition()
-  private var lanes: [Int64?: [PostgresJob]] = [:]
+  private var lanes: [Int64?: [WriteJob]] = [:]
   /// Lanes with jobs that no thread works on, the one that has waited longest first.
   private var ready: [Int64?] = []
   private var busy: Set<Int64?> = []
@@ -33,7 +27,7 @@ final class PostgresWriters: @unchecked Sendable {
     }
   }
 
-  func submit(_ job: PostgresJob, in lane: Int64?) {
+  func submit(_ job: WriteJob, in lane: Int64?) {
     condition.lock()
     guard !isClosing else {
       condition.unlock()
@@ -75,7 +69,7 @@ final class PostgresWriters: @unchecked Sendable {
     condition.unlock()
   }
 
-  private func next() -> (Int64?, [PostgresJob])? {
+  private func next() -> (Int64?, [WriteJob])? {
     condition.lock()
     defer { condition.unlock() }
     while ready.isEmpty {

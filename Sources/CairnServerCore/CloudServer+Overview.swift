@@ -28,7 +28,7 @@ public struct AccountOverview: Sendable {
 extension CloudServer {
   /// Everything of the caller's own, of one snapshot. Nothing is made by asking.
   public func overview(_ caller: Caller) throws(CloudError) -> AccountOverview {
-    guard caller.role == .user else { throw CloudError(.authenticationRequired, "request needs authorization") }
+    try caller.checkIsUser()
     return try read { reader in
       let databases = try reader.databases(of: caller.key).map { owned in
         let zones = try reader.zones(owned.database.key, after: -1, limit: .max).filter { !$0.isDeleted }
@@ -59,7 +59,7 @@ extension CloudServer {
   public func typeCounts(
     _ caller: Caller, _ scope: DatabaseScope, zone name: String
   ) throws(CloudError) -> [StoredTypeCount] {
-    guard caller.role == .user else { throw CloudError(.authenticationRequired, "request needs authorization") }
+    try caller.checkIsUser()
     return try read { reader in
       guard let database = try reader.database(caller.key, scope),
         let zone = try reader.zone(database.key, named: name), !zone.isDeleted

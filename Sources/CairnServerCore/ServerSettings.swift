@@ -78,6 +78,14 @@ public struct DatabaseScope: Hashable, Sendable {
     self.kind = kind
   }
 
+  /// The words under which storage keeps it; nil where this version does not know one.
+  public init?(stored container: String, _ environment: String, _ kind: String) {
+    guard let environment = ServerEnvironment(rawValue: environment), let kind = DatabaseKind(rawValue: kind) else {
+      return nil
+    }
+    self.init(container: container, environment: environment, kind: kind)
+  }
+
   /// Another database of the same container and environment.
   func of(_ kind: DatabaseKind) -> DatabaseScope {
     DatabaseScope(container: container, environment: environment, kind: kind)

@@ -39,6 +39,11 @@ public struct Caller: Hashable, Sendable {
   /// An app without a user.
   public static let anonymous = Caller(key: 0, name: "", recordName: "", role: .anonymous)
 
+  /// - Throws: `authenticationRequired` for all but users.
+  func checkIsUser() throws(CloudError) {
+    guard role == .user else { throw CloudError(.authenticationRequired, "request needs authorization") }
+  }
+
   var isInShared: Bool { ownersScope != nil }
 
   /// The storage key of the owner of the database in use; in the shared database, of the zone in use.

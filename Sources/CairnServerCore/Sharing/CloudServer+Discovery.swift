@@ -7,7 +7,7 @@ extension CloudServer {
   public func discover(
     _ caller: Caller, _ lookups: [UserLookup], _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [UserIdentity] {
-    guard caller.role == .user else { throw CloudError(.authenticationRequired, "request needs authorization") }
+    try caller.checkIsUser()
     try checkCount(lookups.count, options)
     return try read { reader in
       try lookups.compactMap { lookup in

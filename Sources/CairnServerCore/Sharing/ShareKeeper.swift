@@ -109,30 +109,30 @@ struct ShareKeeper {
 
   /// Ends a share: it is gone from the shared databases of all who have accepted it. Its record is the caller's matter.
   mutating func end(_ share: StoredShare) throws {
-    let users = try writer.participants(of: share.key).filter(\.hasAccepted).compactMap(\.user)
+    let users = try accepted(share.key)
     try writer.removeShare(share.key)
     touched[share.key] = nil
     for user in users { try refresh(user) }
   }
 
+  /// Those who have accepted a share.
+  private func accepted(_ share: Int64) throws -> [Int64] {
+    try writer.participants(of: share).filter(\.hasAccepted).compactMap(\.user)
+  }
+
   /// Stores who takes part, and lets in and out those for whom that makes a difference.
   mutating func setParticipants(_ participants: [StoredParticipant], of share: StoredShare) throws {
     func seeing(_ all: [StoredParticipant]) -> Set<Int64> {
-      Set(
-        all.filter {
-          $0.hasAccepted && StoredParticipation(share: share, participant: $0).permission != .none
-        }.compactMap(\.user))
+      Set(all.filter { StoredParticipation(share: share, participant: $0).shows }.compactMap(\.user))
     }
-    let before = Set(try writer.participants(of: share.key).filter(\.hasAccepted).compactMap(\.user))
+    let before = Set(try accepted(share.key))
     try writer.setParticipants(of: share.key, participants)
     for user in before.symmetricDifference(seeing(participants)).sorted() { try refresh(user) }
   }
 
   /// Gives a participant's zone another incarnation, or ends it: the set of shares in it is another one.
   private mutating func refresh(_ user: Int64) throws {
-    let remaining = try writer.participations(of: user).filter {
-      $0.share.zone == zone && $0.participant.hasAccepted && $0.permission != .none
-    }
+    let remaining = try writer.participations(of: user).filter { $0.share.zone == zone && $0.shows }
     let scope = place.scope.of(.shared)
     let name = ShareView.rowName(owner: owner.recordName, zone: place.zone.name)
     let database =
@@ -162,9 +162,7 @@ struct ShareKeeper {
       guard var share = try writer.shares(.key(key)).first else { continue }
       share.position = seen.position
       try writer.putShare(share)
-      for user in try writer.participants(of: key).filter(\.hasAccepted).compactMap(\.user) {
-        news[user, default: []].formUnion(seen.names)
-      }
+      for user in try accepted(key) { news[user, default: []].formUnion(seen.names) }
     }
     let name = ShareView.rowName(owner: owner.recordName, zone: place.zone.name)
     for user in news.keys.sorted() {

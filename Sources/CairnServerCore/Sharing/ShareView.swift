@@ -80,9 +80,7 @@ extension CloudServer {
   ) throws -> StoredZone? {
     guard !row.isDeleted else { return nil }
     var zone = zone
-    let parts = try reader.participations(of: caller.key).filter {
-      $0.share.zone == zone.key && $0.participant.hasAccepted && $0.permission != .none
-    }
+    let parts = try reader.participations(of: caller.key).filter { $0.share.zone == zone.key && $0.shows }
     guard !parts.isEmpty else { return nil }
     zone.incarnation = row.incarnation
     zone.position = parts.map(\.share.position).max() ?? 0

@@ -44,9 +44,8 @@ extension SQLiteSession {
         AppCredential(
           number: statement.integer(0), kind: kind, id: statement.blob(2), name: statement.text(3),
           container: statement.optionalText(4), publicKey: statement.blob(5),
-          switches: Set(
-            statement.text(6).split(separator: " ").compactMap { CompatibilitySwitch(rawValue: String($0)) }),
-          origins: statement.text(7).split(separator: " ").map { String($0) }, created: statement.integer(8)))
+          switches: AppCredential.switches(stored: statement.text(6)),
+          origins: AppCredential.origins(stored: statement.text(7)), created: statement.integer(8)))
     }
     return found
   }
@@ -58,8 +57,7 @@ extension SQLiteSession {
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
       """, .text(credential.kind.rawValue), .blob(credential.id), .text(credential.name),
       credential.container.map { .text($0) } ?? .null, .blob(credential.publicKey),
-      .text(credential.switches.sorted().map(\.rawValue).joined(separator: " ")),
-      .text(credential.origins.joined(separator: " ")), .integer(credential.created))
+      .text(credential.storedSwitches), .text(credential.storedOrigins), .integer(credential.created))
   }
 
   func removeAppCredential(id: [UInt8]) throws {

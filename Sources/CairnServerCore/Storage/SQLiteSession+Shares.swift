@@ -31,13 +31,12 @@ extension SQLiteSession {
       SELECT zone.name, database.key, database.incarnation, database.user, container, environment, kind
       FROM zone JOIN database ON database.key = zone.database WHERE zone.key = ? AND deleted = 0
       """, .integer(zone))
-    guard let row = rows.first, let environment = ServerEnvironment(rawValue: row[5].asText),
-      let kind = DatabaseKind(rawValue: row[6].asText),
+    guard let row = rows.first, let scope = DatabaseScope(stored: row[4].asText, row[5].asText, row[6].asText),
       let stored = try self.zone(row[1].asInteger, named: row[0].asText)
     else { return nil }
     return StoredZonePlace(
       zone: stored, database: StoredDatabase(key: row[1].asInteger, incarnation: row[2].asInteger),
-      user: row[3].asInteger, scope: DatabaseScope(container: row[4].asText, environment: environment, kind: kind))
+      user: row[3].asInteger, scope: scope)
   }
 
   func sharedZones(of user: Int64) throws -> [Int64] {

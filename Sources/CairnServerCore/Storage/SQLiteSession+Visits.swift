@@ -9,12 +9,9 @@ extension SQLiteSession {
       ORDER BY container, environment, kind
       """, .integer(user)
     ).compactMap { row in
-      guard let environment = ServerEnvironment(rawValue: row[3].asText),
-        let kind = DatabaseKind(rawValue: row[4].asText)
-      else { return nil }
-      return OwnedDatabase(
-        database: StoredDatabase(key: row[0].asInteger, incarnation: row[1].asInteger),
-        scope: DatabaseScope(container: row[2].asText, environment: environment, kind: kind))
+      DatabaseScope(stored: row[2].asText, row[3].asText, row[4].asText).map {
+        OwnedDatabase(database: StoredDatabase(key: row[0].asInteger, incarnation: row[1].asInteger), scope: $0)
+      }
     }
   }
 

@@ -140,8 +140,7 @@ extension SQLiteSession {
     try statement.bind(8, record.modifiedBy)
     if let died = record.died { try statement.bind(9, died) }
     if let parent = record.parent { try statement.bind(10, parent) }
-    try statement.bind(
-      11, (record.hasReferences ? 1 : 0) | (record.hasAssets ? 2 : 0) | (record.isShared ? 4 : Int64(0)))
+    try statement.bind(11, record.flags)
     try statement.bind(12, record.fields)
     if let previous { try statement.bind(13, previous) }
     try statement.run()

@@ -169,8 +169,7 @@ final class SQLiteSession: StorageWriter {
     StoredRecord(
       name: row.text(0), position: row.integer(1), type: row.text(2), created: row.integer(3),
       createdBy: row.integer(4), modified: row.integer(5), modifiedBy: row.integer(6), died: row.optionalInteger(7),
-      parent: row.optionalText(8), hasReferences: row.integer(9) & 1 != 0, hasAssets: row.integer(9) & 2 != 0,
-      isShared: row.integer(9) & 4 != 0, fields: row.blob(10))
+      parent: row.optionalText(8), flags: row.integer(9), fields: row.blob(10))
   }
 
   func referrers(_ zone: Int64, of target: String, limit: Int) throws -> [StoredReference] {

@@ -75,12 +75,6 @@ public final class SQLiteStorage: Storage {
   }
 }
 
-/// One queued write.
-struct WriteJob: Sendable {
-  var body: @Sendable (any StorageWriter) throws -> @Sendable () -> Void
-  var failed: @Sendable (any Error) -> Void
-}
-
 extension SQLiteSession {
   /// Runs jobs in one transaction, each in a savepoint of its own, and reports to them after the commit.
   func commit(_ jobs: [WriteJob]) {

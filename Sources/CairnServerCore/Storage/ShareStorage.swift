@@ -44,35 +44,6 @@ public protocol ShareStorageWriter: ShareStorageReader {
   func putShareEntry(_ entry: StoredShareEntry, in zone: Int64) throws
 }
 
-/// What a store answers that keeps neither shares nor what users may learn of each other: there are none, and making one is
-/// refused.
-extension StorageReader {
-  public func user(recordName: String) throws -> Caller? { try users().first { $0.recordName == recordName } }
-  public func user(email: String) throws -> Caller? { nil }
-  public func profile(of user: Int64) throws -> UserProfile { UserProfile() }
-  public func place(ofZone zone: Int64) throws -> StoredZonePlace? { throw UnsupportedSharing.error }
-  public func sharedZones(of user: Int64) throws -> [Int64] { [] }
-  public func shares(_ which: ShareSelection) throws -> [StoredShare] { [] }
-  public func participants(of share: Int64) throws -> [StoredParticipant] { [] }
-  public func participations(of user: Int64) throws -> [StoredParticipation] { [] }
-  public func shareEntries(_ zone: Int64, named name: String) throws -> [StoredShareEntry] { [] }
-  public func shareEntries(of share: Int64, after position: Int64, limit: Int) throws -> [StoredShareEntry] { [] }
-}
-
-extension StorageWriter {
-  public func setProfile(of user: Int64, _ profile: UserProfile) throws { throw UnsupportedSharing.error }
-  public func putShare(_ share: StoredShare) throws -> Int64 { throw UnsupportedSharing.error }
-  public func removeShare(_ share: Int64) throws {}
-  public func setParticipants(of share: Int64, _ participants: [StoredParticipant]) throws {
-    throw UnsupportedSharing.error
-  }
-  public func putShareEntry(_ entry: StoredShareEntry, in zone: Int64) throws { throw UnsupportedSharing.error }
-}
-
-private enum UnsupportedSharing {
-  static let error = CloudError(.badRequest, "This server's store keeps no shares and no profiles of users")
-}
-
 /// Which shares.
 public enum ShareSelection: Hashable, Sendable {
   case key(Int64)
@@ -150,6 +121,9 @@ public struct StoredParticipation: Hashable, Sendable {
   var permission: SharePermission {
     participant.kind == .publicUser ? share.publicPermission : participant.permission
   }
+
+  /// Whether the zone of the share is in the participant's shared database.
+  var shows: Bool { participant.hasAccepted && permission != .none }
 }
 
 /// One entry of a share's feed: a record that belongs to the share, or that has left it.

@@ -36,6 +36,20 @@ public protocol Storage: AnyObject, Sendable {
   func close()
 }
 
+/// One queued write: the arguments of ``Storage/submit(in:_:failed:)``.
+public struct WriteJob: Sendable {
+  public var body: @Sendable (any StorageWriter) throws -> @Sendable () -> Void
+  public var failed: @Sendable (any Error) -> Void
+
+  public init(
+    body: @escaping @Sendable (any StorageWriter) throws -> @Sendable () -> Void,
+    failed: @escaping @Sendable (any Error) -> Void
+  ) {
+    self.body = body
+    self.failed = failed
+  }
+}
+
 extension Storage {
   public var isShared: Bool { false }
   public var exchange: (any NewsExchange)? { nil }
@@ -296,6 +310,22 @@ public struct StoredRecord: Sendable {
     self.hasAssets = hasAssets
     self.isShared = isShared
     self.fields = fields
+  }
+}
+
+extension StoredRecord {
+  /// How storage keeps what belongs to the record elsewhere: bit 0 references, bit 1 assets, bit 2 shares.
+  public var flags: Int64 { (hasReferences ? 1 : 0) | (hasAssets ? 2 : 0) | (isShared ? 4 : 0) }
+
+  /// A row with its ``flags``.
+  public init(
+    name: String, position: Int64, type: String, created: Int64, createdBy: Int64, modified: Int64, modifiedBy: Int64,
+    died: Int64?, parent: String?, flags: Int64, fields: [UInt8]
+  ) {
+    self.init(
+      name: name, position: position, type: type, created: created, createdBy: createdBy, modified: modified,
+      modifiedBy: modifiedBy, died: died, parent: parent, hasReferences: flags & 1 != 0, hasAssets: flags & 2 != 0,
+      isShared: flags & 4 != 0, fields: fields)
   }
 }
 

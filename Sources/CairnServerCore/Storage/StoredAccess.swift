@@ -36,6 +36,22 @@ public struct AppCredential: Hashable, Sendable {
   }
 }
 
+extension AppCredential {
+  /// How storage keeps the switches: words with a space between.
+  public var storedSwitches: String { switches.sorted().map(\.rawValue).joined(separator: " ") }
+
+  /// Of ``storedSwitches``. Those that this version does not know are left out.
+  public static func switches(stored text: String) -> Set<CompatibilitySwitch> {
+    Set(text.split(separator: " ").compactMap { CompatibilitySwitch(rawValue: String($0)) })
+  }
+
+  /// How storage keeps the origins: words with a space between.
+  public var storedOrigins: String { origins.joined(separator: " ") }
+
+  /// Of ``storedOrigins``.
+  public static func origins(stored text: String) -> [String] { text.split(separator: " ").map { String($0) } }
+}
+
 /// Deviations that some clients need (web-services section 14).
 public enum CompatibilitySwitch: String, Hashable, Sendable, CaseIterable, Comparable {
   /// Every list type is answered as `LIST`.
