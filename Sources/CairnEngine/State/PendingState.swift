@@ -7,8 +7,6 @@ import CairnRecords
 public struct PendingState: Sendable {
   public var records: PendingQueue<RecordID>
   public var zones: PendingQueue<ZoneID>
-  /// There may be changes that the queue does not know: schedules a send and asks for a batch (S6).
-  public var hasPendingUntrackedChanges = false
 
   public init() {
     records = PendingQueue(prefix: StoredKeys.queuePrefix + "r/")
@@ -21,11 +19,13 @@ public struct PendingState: Sendable {
     zones = try PendingQueue(prefix: StoredKeys.queuePrefix + "z/", rows: rows)
   }
 
+  /// A record to be saved or deleted, under CKSyncEngine's name.
   public enum RecordZoneChange: Hashable, Sendable {
     case saveRecord(RecordID)
     case deleteRecord(RecordID)
   }
 
+  /// A zone to be saved or deleted, under CKSyncEngine's name.
   public enum DatabaseChange: Hashable, Sendable {
     case saveZone(ZoneID)
     case deleteZone(ZoneID)
@@ -39,6 +39,7 @@ public struct PendingState: Sendable {
     zones.pending.map { $0.kind == .save ? .saveZone($0.id) : .deleteZone($0.id) }
   }
 
+  /// Adds changes, each once; one of the other kind takes the place of an earlier one (S1, S2).
   public mutating func add(_ changes: [RecordZoneChange]) {
     for change in changes {
       switch change {
@@ -48,6 +49,7 @@ public struct PendingState: Sendable {
     }
   }
 
+  /// The same for zones (S3).
   public mutating func add(_ changes: [DatabaseChange]) {
     for change in changes {
       switch change {
@@ -67,6 +69,7 @@ public struct PendingState: Sendable {
     }
   }
 
+  /// The same for zones (S5).
   public mutating func remove(_ changes: [DatabaseChange]) {
     for change in changes {
       switch change {
@@ -100,6 +103,7 @@ public struct PendingState: Sendable {
     zones.recover()
   }
 
+  /// The rows that have changed since the last call, to be committed.
   public mutating func takeDelta() -> StateDelta {
     records.takeDelta().merging(zones.takeDelta()) { $1 }
   }

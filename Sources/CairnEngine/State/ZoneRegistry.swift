@@ -9,17 +9,24 @@ public struct ZoneRegistry: Hashable, Sendable {
 
   public init(rows: [String: String] = [:]) { self.rows = rows }
 
+  /// Takes up a delta that was committed.
   public mutating func adopt(_ delta: StateDelta) {
     for (key, value) in delta { rows[key] = value }
   }
 
   // MARK: Zones
 
+  /// Where the next fetch of a zone begins; nil for the beginning.
   public func token(_ zone: ZoneID) -> ChangeToken? { text(zone, .token).map { ChangeToken($0) } }
+  /// Whether the server is known to have the zone, under the present identity.
   public func isConfirmed(_ zone: ZoneID) -> Bool { text(zone, .confirmed) != nil }
+  /// Whether a fetch without token is under way (engine section 8).
   public func isInSnapshot(_ zone: ZoneID) -> Bool { text(zone, .snapshot) != nil }
+  /// When a fetch of the zone last ended, ms since 1970.
   public func lastFetch(_ zone: ZoneID) -> Int64? { text(zone, .lastFetch).flatMap { Int64($0) } }
+  /// Until when the zone is left alone, ms since 1970.
   public func hold(_ zone: ZoneID) -> Int64? { text(zone, .hold).flatMap { Int64($0) } }
+  /// Whether the server has said that the zone has news that were not fetched yet.
   public func isUnfetched(_ zone: ZoneID) -> Bool { text(zone, .unfetched) != nil }
 
   /// Zones with a stored row, in order.
@@ -31,6 +38,7 @@ public struct ZoneRegistry: Hashable, Sendable {
     return found.sorted()
   }
 
+  /// How often in a row a record was tried and failed.
   public func tries(_ record: RecordID) -> Int {
     rows[StoredKeys.tries(record.zone, record.name)].flatMap { Int($0) } ?? 0
   }
@@ -102,6 +110,7 @@ public enum ZoneStanding: Hashable, Sendable {
 
 /// A question to the user: a zone is gone, or its history cannot be trusted (engine section 12, tables L11, L12).
 public struct ZoneQuestion: Hashable, Sendable {
+  /// What happened to the zone.
   public enum Cause: String, Hashable, Sendable, CaseIterable {
     case deleted, purged
     /// The server was restored from a backup.
@@ -114,8 +123,6 @@ public struct ZoneQuestion: Hashable, Sendable {
   /// Name of the category that waits for the answer.
   public var category: String
   public var cause: Cause
-  /// The answer to propose.
-  public var proposal: ZoneLossAnswer { .keepLocal }
 
   public init(zone: ZoneID, category: String, cause: Cause) {
     self.zone = zone

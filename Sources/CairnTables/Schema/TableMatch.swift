@@ -13,11 +13,6 @@ public struct TableMatch: Hashable, Sendable {
   /// The columns of the primary key are others than before (tables T30).
   public var isKeyChanged: Bool
 
-  /// Columns of the last generation that the table no longer has.
-  public var droppedColumns: [Int] {
-    (remembered.generations.last?.columns ?? []).filter { !columns.contains($0) }
-  }
-
   /// Whether the capture triggers see exactly the present columns, in order.
   public var isCurrent: Bool {
     !isGap && table != nil && remembered.generations.last?.columns.map(Optional.some) == columns

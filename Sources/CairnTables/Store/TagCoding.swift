@@ -10,9 +10,8 @@ final class TagCoding {
   /// Stands for "no tag yet" in new records, as large as the tag that comes when they are confirmed: so that a whole table
   /// of records does not outgrow its pages then.
   static let room: Int64 = -1 << 31
-  /// Conditions on `cairn_record`.
+  /// A condition on `cairn_record`.
   static let isTagged = "tag <> \(room)"
-  static let isUntagged = "coalesce(tag, \(room)) = \(room)"
 
   private static let endingLength = 6
   private static let greatest: Int64 = 1 << 40
