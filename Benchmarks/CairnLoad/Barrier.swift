@@ -1,25 +1,17 @@
 import Foundation
-import Synchronization
 
 /// Where a number of threads wait for each other.
-final class Barrier: Sendable {
-  private struct State {
-    var members: Int
-    var arrived = 0
-    var round = 0
-    var isAgreed = true
-    var answer = true
-    var left = 0
-  }
-
-  private let state: Mutex<State>
+final class Barrier: @unchecked Sendable {
+  // Everything below is guarded by `condition`.
   private let condition = NSCondition()
-  private let count: Int
+  private var members: Int
+  private var arrived = 0
+  private var round = 0
+  /// Whether all who have come in this round said yes; and the answer of the last round.
+  private var isAgreed = true
+  private var answer = true
 
-  init(_ count: Int) {
-    self.count = count
-    state = Mutex(State(members: count))
-  }
+  init(_ count: Int) { members = count }
 
   /// Waits until all members are here.
   func wait() { _ = agree(true) }
@@ -28,24 +20,19 @@ final class Barrier: Sendable {
   func agree(_ yes: Bool) -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    let round = state.withLock { state in
-      state.isAgreed = state.isAgreed && yes
-      state.arrived += 1
-      return state.round
-    }
+    isAgreed = isAgreed && yes
+    arrived += 1
+    let own = round
     endRound()
-    while state.withLock({ $0.round == round }) { condition.wait() }
-    return state.withLock { $0.answer }
+    while round == own { condition.wait() }
+    return answer
   }
 
   /// A member that comes no more.
   func leave() {
     condition.lock()
     defer { condition.unlock() }
-    state.withLock {
-      $0.members -= 1
-      $0.left += 1
-    }
+    members -= 1
     endRound()
     condition.broadcast()
   }
@@ -53,19 +40,15 @@ final class Barrier: Sendable {
   func waitUntilAllLeft() {
     condition.lock()
     defer { condition.unlock() }
-    while state.withLock({ $0.left < count }) { condition.wait() }
+    while members > 0 { condition.wait() }
   }
 
-  /// The condition's lock is held.
   private func endRound() {
-    let isComplete = state.withLock { state in
-      guard state.members > 0, state.arrived >= state.members else { return false }
-      state.answer = state.isAgreed
-      state.isAgreed = true
-      state.arrived = 0
-      state.round += 1
-      return true
-    }
-    if isComplete { condition.broadcast() }
+    guard members > 0, arrived >= members else { return }
+    answer = isAgreed
+    isAgreed = true
+    arrived = 0
+    round += 1
+    condition.broadcast()
   }
 }

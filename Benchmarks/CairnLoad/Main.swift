@@ -3,7 +3,7 @@ import Synchronization
 
 /// Many devices on one server, with faults between them and it (docs/benchmarks.md).
 ///
-///     cairn-load LIST --seconds N [--faults PERCENT] [--threads N] [--seed N]
+///     CairnLoad LIST --seconds N [--faults PERCENT] [--threads N] [--seed N]
 ///
 /// LIST has a line per device: group, file and token, with tabs between them. Devices of one group sync with one zone, and must have
 /// equal tables in the end. Prints one JSON object; exit code 1 where devices differ or do not come to rest.
@@ -120,7 +120,7 @@ enum Main {
         }
       }
       if list.isEmpty {
-        throw LoadFailure("usage: cairn-load LIST --seconds N [--faults PERCENT] [--threads N] [--seed N]")
+        throw LoadFailure("usage: CairnLoad LIST --seconds N [--faults PERCENT] [--threads N] [--seed N]")
       }
     }
   }
