@@ -1,5 +1,6 @@
 /// The address of a server: scheme, host, port and an optional path in front of `/database`.
 public struct ServerURL: Hashable, Sendable, CustomStringConvertible {
+  /// How the server is spoken to; only https beyond one machine.
   public enum Scheme: String, Hashable, Sendable { case http, https }
 
   public let scheme: Scheme

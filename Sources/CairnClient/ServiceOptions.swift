@@ -1,5 +1,6 @@
 /// Which database of which server a ``WebServicesDatabase`` talks to, and as whom.
 public struct ServiceOptions: Sendable {
+  /// The two environments of a container.
   public enum Environment: String, Hashable, Sendable { case development, production }
 
   /// The databases that have change feeds (web-services section 2).

@@ -16,6 +16,7 @@ public struct CloudError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Never sent.
   public var detail: String?
 
+  /// Pruned tombstones, another incarnation of the zone, or a store that was put back.
   public enum ExpiryCause: String, Hashable, Sendable { case retention, incarnation, epoch }
 
   public init(

@@ -63,6 +63,7 @@ public struct RecordVersion<Value: MergeOrdered>: Equatable {
   /// The greatest clock of the record.
   public var touch: FieldClock { fields.values.reduce(life) { max($0, $1.clock) } }
 
+  /// What every device makes of both versions: commutative, associative, idempotent (DESIGN G4).
   public func merged(with other: RecordVersion) -> RecordVersion {
     var result = self
     result.life = max(life, other.life)

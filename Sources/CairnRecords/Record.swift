@@ -31,8 +31,10 @@ public struct Fields: Hashable, Sendable, RandomAccessCollection, ExpressibleByD
 
   public mutating func reserveCapacity(_ n: Int) { storage.reserveCapacity(n) }
 
+  /// The place of a field; nil where there is none of that name.
   public func firstIndex(named name: String) -> Int? { storage.firstIndex { $0.name == name } }
 
+  /// Whether there is a field of that name, null or not.
   public func contains(name: String) -> Bool { firstIndex(named: name) != nil }
 
   /// Whether some field is an asset.
@@ -62,6 +64,7 @@ public struct Fields: Hashable, Sendable, RandomAccessCollection, ExpressibleByD
   /// Appends a field whose name is known to be new.
   public mutating func append(_ name: String, _ value: FieldValue?) { storage.append(Field(name, value)) }
 
+  /// Removes a field, which is more than setting it to null.
   public mutating func remove(_ name: String) { storage.removeAll { $0.name == name } }
 }
 

@@ -1,5 +1,6 @@
 /// One element of a modify request (web-services section 5).
 public struct RecordOperation: Hashable, Sendable {
+  /// The words of the protocol (web-services section 5).
   public enum Kind: String, Hashable, Sendable, CaseIterable {
     case create, update, forceUpdate, replace, forceReplace, delete, forceDelete
 

@@ -25,6 +25,7 @@ public struct RecordSharing: Hashable, Sendable {
   /// Who asks; only in answers.
   public var currentUserParticipant: ShareParticipant?
 
+  /// The record at the top of what is shared, under the tag that the client knows where it names one.
   public struct Root: Hashable, Sendable {
     public var name: String
     public var changeTag: ChangeTag?
@@ -48,6 +49,7 @@ public enum SharePermission: String, Hashable, Sendable, CaseIterable {
 
 /// Somebody with whom a record is shared, or who shares it.
 public struct ShareParticipant: Hashable, Sendable {
+  /// As what somebody takes part.
   public enum Kind: String, Hashable, Sendable, CaseIterable {
     case owner = "OWNER"
     /// May change who else takes part.
@@ -59,6 +61,7 @@ public struct ShareParticipant: Hashable, Sendable {
     case unknown = "UNKNOWN"
   }
 
+  /// Whether somebody has come in already.
   public enum Status: String, Hashable, Sendable, CaseIterable {
     case invited = "INVITED"
     case accepted = "ACCEPTED"

@@ -17,6 +17,7 @@ public struct SHA256 {
     return hash.finish()
   }
 
+  /// Adds bytes to what is hashed.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
     length += UInt64(bytes.count)
     var at = 0
@@ -35,6 +36,7 @@ public struct SHA256 {
     block.append(contentsOf: bytes[at...])
   }
 
+  /// The 32 bytes of the digest. Nothing may be added afterwards.
   public mutating func finish() -> [UInt8] {
     let bits = length &* 8
     var padding: [UInt8] = [0x80]

@@ -20,12 +20,15 @@ public struct Coverage: Hashable, Sendable {
 
   public init() {}
 
+  /// Counts a situation that came up.
   public mutating func note(_ mark: Mark, _ times: Int = 1) { if times > 0 { counts[mark, default: 0] += times } }
 
+  /// How often a situation came up.
   public func count(_ mark: Mark) -> Int { counts[mark] ?? 0 }
 
   /// Situations that never came up, in the order of their declaration.
   public var missing: [Mark] { Mark.allCases.filter { count($0) == 0 } }
 
+  /// Adds what another run has seen.
   public mutating func add(_ other: Coverage) { counts.merge(other.counts) { $0 + $1 } }
 }

@@ -30,6 +30,7 @@ public enum Simulation {
     ]
   }
 
+  /// What a run does; equal options give equal runs.
   public struct Options: Hashable, Sendable {
     public var seed: UInt64
     /// 1 to 26.

@@ -12,6 +12,7 @@ public struct PrivateCacheKey: Hashable, Sendable, Codable {
   }
 }
 
+/// What a purge removes.
 public enum PrivateCachePurge: Hashable, Sendable {
   case all
   case account(AccountID)
@@ -23,6 +24,7 @@ public protocol DerivedCopy: Sendable {
   func purge(_ what: PrivateCachePurge)
 }
 
+/// Why the file of a private cache can't be read or written: one sentence.
 public struct PrivateCacheError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String
 }

@@ -27,6 +27,7 @@ public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomDe
   public var customMirror: Mirror { Mirror(self, children: ["userName": userName as Any]) }
 }
 
+/// What a secure store knows of a credential.
 public enum CredentialLookup: Sendable, Equatable {
   case found(Credential)
   case absent
@@ -34,6 +35,7 @@ public enum CredentialLookup: Sendable, Equatable {
   case unavailable
 }
 
+/// Whether a secure store has done what it was asked to, or could not be reached.
 public enum CredentialWrite: Sendable, Equatable {
   case done
   case unavailable

@@ -22,16 +22,20 @@ public final class AccountStore: Sendable {
     core.snapshotStreams.stream(startingWith: core.snapshot)
   }
 
+  /// Changes of accounts, choices and logins from now on, one by one.
   public func events() -> AsyncStream<AccountsEvent> { core.eventStreams.stream() }
 
+  /// Adds an account and stores its credential, see ``AccountsCore/add(_:credential:)``.
   public func add(_ login: NewLogin, credential: Credential) async throws(AccountsError) -> Account {
     try await run { core throws(AccountsError) in try core.add(login, credential: credential) }
   }
 
+  /// Stores a new credential of an account, see ``AccountsCore/reauthenticate(_:credential:)``.
   public func reauthenticate(_ id: AccountID, credential: Credential) async throws(AccountsError) {
     try await run { core throws(AccountsError) in try core.reauthenticate(id, credential: credential) }
   }
 
+  /// Changes what an account is called and where it stands, see ``AccountsCore/edit(_:_:)``.
   public func edit(_ id: AccountID, _ edit: AccountEdit) async throws(AccountsError) {
     try await run { core throws(AccountsError) in try core.edit(id, edit) }
   }
@@ -41,30 +45,37 @@ public final class AccountStore: Sendable {
     try await run { core throws(AccountsError) in try core.remove(id) }
   }
 
+  /// Chooses an account on every device; nil chooses none.
   public func select(_ id: AccountID?, in slot: ContextSlot = .main) async throws(AccountsError) {
     try await run { core throws(AccountsError) in try core.select(id, in: slot) }
   }
 
+  /// The credential of an account on this device.
   public func credential(for id: AccountID) async throws(AccountsError) -> CredentialLookup {
     try await run { core throws(AccountsError) in try core.credential(for: id) }
   }
 
+  /// Whether the user has to sign in to an account on this device.
   public func needsCredentials(_ id: AccountID) async throws(AccountsError) -> CredentialNeed {
     try await run { core throws(AccountsError) in try core.needsCredentials(id) }
   }
 
+  /// Whether the user has to sign in to an account of an instance on this device.
   public func needsCredentials(on instance: InstanceID) async throws(AccountsError) -> CredentialNeed {
     try await run { core throws(AccountsError) in try core.needsCredentials(on: instance) }
   }
 
+  /// Moves the accounts that were made while nobody was signed in to the user, and returns them.
   public func adoptLocalAccounts() async throws(AccountsError) -> [Account] {
     try await run { core throws(AccountsError) in try core.adoptLocalAccounts() }
   }
 
+  /// Switches syncing of accounts on or off; nothing is lost while it is off.
   public func setEnabled(_ enabled: Bool) async throws(AccountsError) {
     try await run { core throws(AccountsError) in try core.setEnabled(enabled) }
   }
 
+  /// Another user has signed in, or nobody: shows that one's accounts (accounts.md A59–A68).
   public func identityChanged(to identity: CloudIdentity) async throws(AccountsError) {
     try await run { core throws(AccountsError) in try core.identityChanged(to: identity) }
   }

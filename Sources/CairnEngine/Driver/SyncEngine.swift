@@ -56,11 +56,13 @@ public final class SyncEngine: Sendable {
     try await call(SyncRequest(.all, zones: zones))
   }
 
+  /// Fetches until nothing more can be fetched now; sends nothing. Throws as ``sync(zones:)`` does.
   @discardableResult
   public func fetchChanges(zones: [ZoneID]? = nil) async throws -> SyncResult {
     try await call(SyncRequest(.fetchOnly, zones: zones))
   }
 
+  /// Sends until nothing more can be sent now. Throws as ``sync(zones:)`` does.
   @discardableResult
   public func sendChanges(zones: [ZoneID]? = nil) async throws -> SyncResult {
     try await call(SyncRequest(.sendOnly, zones: zones))

@@ -41,6 +41,7 @@ public struct SentRecords: Hashable, Sendable {
   /// Names of records that failed and wait, with the reason, in order.
   public var waiting: [Waiting] = []
 
+  /// One record that waits.
   public struct Waiting: Hashable, Sendable {
     public var name: String
     public var reason: PendingReason

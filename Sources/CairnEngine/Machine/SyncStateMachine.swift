@@ -49,6 +49,7 @@ public struct SyncStateMachine: Sendable {
     }
   }
 
+  /// The stored state is one that this version does not know; nothing was changed.
   public struct UnknownStateFormat: Error, Sendable, CustomStringConvertible {
     public var version: String
     public var description: String {

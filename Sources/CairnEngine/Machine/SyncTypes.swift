@@ -51,6 +51,7 @@ public struct CategoryTraits: Hashable, Sendable {
 
 /// One call to sync.
 public struct SyncRequest: Hashable, Sendable {
+  /// Which direction a call goes.
   public enum Scope: String, Hashable, Sendable { case all, fetchOnly, sendOnly }
 
   public var scope: Scope

@@ -58,6 +58,7 @@ public enum ProvidedRecord: Hashable, Sendable {
 
 /// What became of a batch of queued changes (engine section 4).
 public struct SentQueueChanges: Hashable, Sendable {
+  /// One change that was not stored.
   public struct Failure: Hashable, Sendable {
     public var id: RecordID
     public var result: EntryResult

@@ -1,5 +1,6 @@
 /// Changes taken for a request (engine S4).
 public struct QueuedBatch<ID: QueueID>: Hashable, Sendable {
+  /// One change on its way.
   public struct Item: Hashable, Sendable {
     public var id: ID
     public var kind: PendingKind

@@ -114,8 +114,11 @@ public struct PendingQueue<ID: QueueID>: Sendable {
     }
   }
 
+  /// What is pending for an ID; nil where nothing is.
   public func kind(of id: ID) -> PendingKind? { entries[id]?.pending?.kind }
+  /// What is under way for an ID; nil where nothing is.
   public func kindInFlight(of id: ID) -> PendingKind? { entries[id]?.flight?.change.kind }
+  /// Why the pending change of an ID waits; nil where it does not.
   public func blocked(_ id: ID) -> Blocked? { entries[id]?.pending?.blocked }
   public var count: Int { pendingCount }
   public var inFlight: Int { flightCount }

@@ -21,6 +21,7 @@ public struct Scheduler: Hashable, Sendable {
 
   // MARK: What happens
 
+  /// Something was changed here: it is sent after a moment of quiet, and not later than ``SyncSettings/sendLatest``.
   public mutating func noteLocalChange(_ now: Moment) {
     firstChange = firstChange ?? now.uptime
     lastChange = now.uptime
@@ -70,6 +71,7 @@ public struct Scheduler: Hashable, Sendable {
     return max(due, holdUntil ?? due)
   }
 
+  /// Whether a call is to be made now.
   public func isDue(_ now: Moment) -> Bool { due.map { $0 <= now.uptime } ?? false }
 
   /// Milliseconds until the next call is due, at least 0; nil when nothing is planned.

@@ -9,8 +9,10 @@ import Foundation
 /// Nothing is written to the file before the schema is accepted and the server has answered; a run that was cut off is
 /// finished by the next.
 public struct Preparation {
+  /// What becomes of rows that are there: uploaded, replaced after a backup, or matched (tables L2).
   public enum Mode: String, Hashable, Sendable, CaseIterable { case create, join, merge }
 
+  /// What the user asks for.
   public struct Options: Hashable, Sendable {
     public var path: String
     public var selection: SelectionOptions

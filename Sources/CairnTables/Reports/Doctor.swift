@@ -4,6 +4,7 @@ import CairnSQLite
 
 /// Something that `cairn doctor` found (tables T29–T31).
 public struct Finding: Hashable, Sendable {
+  /// The words of `--json`.
   public enum Kind: String, Hashable, Sendable {
     /// SQLite's own check of the file failed.
     case damagedFile

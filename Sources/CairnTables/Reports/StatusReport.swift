@@ -4,6 +4,7 @@ import CairnSQLite
 
 /// What `cairn status` shows (tables section 7).
 public struct StatusReport: Hashable, Sendable {
+  /// One synced table.
   public struct Table: Hashable, Sendable {
     public var name: String
     /// Live records.
@@ -12,6 +13,7 @@ public struct StatusReport: Hashable, Sendable {
     public var parked: Int
   }
 
+  /// Why changes wait.
   public struct Reason: Hashable, Sendable {
     public var reason: PendingReason
     public var count: Int
@@ -118,6 +120,7 @@ extension SyncedDatabase {
     public var needsSchemaRepair: Bool
   }
 
+  /// Counts by the indexes of pending and parked records; no table is read.
   public func counters() throws -> Counters {
     let row = try file.connection.rows(
       """

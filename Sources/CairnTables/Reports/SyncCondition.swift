@@ -7,6 +7,7 @@ public struct SyncCondition: Hashable, Sendable {
 }
 
 extension SyncedDatabase {
+  /// How things stood when the last sync ended.
   public func lastCondition() throws -> SyncCondition {
     let name = try file.settings.get(.condition) ?? "ready"
     if name == "decision" {

@@ -20,6 +20,7 @@ public struct SelectionOptions: Hashable, Sendable {
 
 /// A reason why a table can't be synced as it is, and what to do about it (tables 1.1).
 public struct SchemaProblem: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The words of `cairn init --json` (tables 1.1).
   public enum Code: String, Hashable, Sendable, CaseIterable {
     case noPrimaryKey, virtualTable, view, shadowTable, reservedName, noSuchTable, parentNotSynced, parentInvalid
     case keyCycle, needsExtension, keyKindDiffers, nameTooLong, file
@@ -45,6 +46,7 @@ public struct SchemaProblem: Error, Hashable, Sendable, CustomStringConvertible 
 
 /// Something that the user should know, but that stops nothing.
 public struct SchemaWarning: Hashable, Sendable, CustomStringConvertible {
+  /// What the warning is about.
   public enum Code: String, Hashable, Sendable {
     /// A user trigger writes synced rows and does not ask where the write comes from.
     case triggerWritesSynced
@@ -81,6 +83,7 @@ public struct PlanningResult: Hashable, Sendable {
 
 /// A table that is neither sent nor applied until its schema is repaired (tables T30).
 public struct SuspendedTable: Hashable, Sendable {
+  /// What happened to the table.
   public enum Reason: String, Hashable, Sendable {
     case dropped, primaryKeyChanged
   }

@@ -170,6 +170,7 @@ public struct ColumnPlan: Hashable, Sendable {
 
 /// A unique index other than the primary key.
 public struct UniqueIndexPlan: Hashable, Sendable {
+  /// One key term.
   public enum Term: Hashable, Sendable {
     /// Index into ``TablePlan/columns``.
     case column(Int, collation: String)

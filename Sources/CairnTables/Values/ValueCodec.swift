@@ -17,6 +17,7 @@ public enum ValueCodec {
 
   // MARK: Writing
 
+  /// How a value of a column travels.
   public static func encode(_ content: FieldContent, _ column: ColumnPlan) -> Encoded {
     encode(content, Shape(column))
   }
