@@ -1,7 +1,7 @@
 /// Where the bytes of assets lie, by their SHA-256. The store of records says which of them are wanted.
 ///
-/// ``AssetWriter/publish(_:)`` and ``remove(_:_:)`` are called inside write jobs of the ``Storage`` only, one after the other, so
-/// that nothing is removed that is being published.
+/// ``AssetWriter/publish(_:)`` and ``remove(_:_:)`` are called inside write jobs of the ``Storage`` only, one after the
+/// other, so that nothing is removed that is being published.
 public protocol AssetStore: AnyObject, Sendable {
   /// Begins to take bytes, from any thread.
   func makeWriter() throws -> any AssetWriter
@@ -9,7 +9,8 @@ public protocol AssetStore: AnyObject, Sendable {
   /// The bytes, from any thread; nil where there are none.
   func open(_ digest: [UInt8]) throws -> AssetBytes?
 
-  /// Removes bytes that no record wants, in the write job of `writer`, which matters where the bytes lie in the store of records. What is not there is no error.
+  /// Removes bytes that no record wants, in the write job of `writer`, which matters where the bytes lie in the store of
+  /// records. What is not there is no error.
   func remove(_ digest: [UInt8], _ writer: (any StorageWriter)?) throws
 
   /// The parts in which ``digests(in:)`` is asked for; none where nothing outlives the process.
@@ -24,7 +25,8 @@ public protocol AssetWriter: AnyObject, Sendable {
   func append(_ bytes: UnsafeRawBufferPointer) throws
   /// Makes the bytes durable and says what they are.
   func finish() throws -> AssetSummary
-  /// Puts the finished bytes in their place, durably, in the write job of `writer`, which matters where the bytes lie in the store of records. A job that is run again calls it again.
+  /// Puts the finished bytes in their place, durably, in the write job of `writer`, which matters where the bytes lie in
+  /// the store of records. A job that is run again calls it again.
   func publish(_ writer: (any StorageWriter)?) throws
 }
 

@@ -98,11 +98,11 @@ struct DeletionApplier {
     if doomed.isEmpty { return }
     var immortal: Set<String> = []
     while true {
-      let circle = try DoomedFamily(file, doomed, immortal: immortal)
+      let family = try DoomedFamily(file, doomed, immortal: immortal)
       let counts = applier.counts
       let woken = applier.progress.woken
       do {
-        return try file.savepoint { try carryOut(circle) }
+        return try file.savepoint { try carryOut(family) }
       } catch let held as Unremovable {
         applier.counts = counts
         applier.progress.woken = woken

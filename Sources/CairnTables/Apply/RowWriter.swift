@@ -20,13 +20,13 @@ struct RowWriter {
   // MARK: Writing
 
   func insert(_ plan: TablePlan, _ key: Value, _ columns: [Int], _ values: [Value]) throws -> Refusal? {
-    return try write(plan, key, .insert) {
+    try write(plan, key, .insert) {
       try file.statements(plan).insert(columns).run(values)
     }
   }
 
   func update(_ plan: TablePlan, _ key: Value, _ columns: [Int], _ values: [Value]) throws -> Refusal? {
-    return try write(plan, key, .update) {
+    try write(plan, key, .update) {
       let statement = try file.statements(plan).update(columns)
       try file.bindKey(key, plan, to: statement)
       for (i, value) in values.enumerated() { try statement.bind(Int32(plan.keyColumns.count + 1 + i), value) }
@@ -106,10 +106,10 @@ struct RowWriter {
     if error.code == SQLITE_MISMATCH { return .other(.type, error.message) }
     switch error.extendedCode {
     case 2067, 1555, 2579: return .unique  // SQLITE_CONSTRAINT_UNIQUE, _PRIMARYKEY, _ROWID
-    case 1299: return .other(.notNull, error.message)
-    case 1811: return .other(.trigger, error.message)
+    case 1299: return .other(.notNull, error.message)  // SQLITE_CONSTRAINT_NOTNULL
+    case 1811: return .other(.trigger, error.message)  // SQLITE_CONSTRAINT_TRIGGER
     case 3091: return .other(.type, error.message)  // SQLITE_CONSTRAINT_DATATYPE
-    case 787: return .other(.missingParent, error.message)
+    case 787: return .other(.missingParent, error.message)  // SQLITE_CONSTRAINT_FOREIGNKEY
     default: return .other(.check, error.message)
     }
   }

@@ -102,8 +102,8 @@ struct VersionApplier {
     return merge.broughtNews || !merge.changes.isEmpty ? .applied : .unchanged
   }
 
-  /// The merged row can't be in the table beside an older one, or without its parent: it is put aside as it would be on any other device
-  /// (tables M10).
+  /// The merged row can't be in the table beside an older one, or without its parent: it is put aside as it would be on
+  /// any other device (tables M10).
   func leave(_ local: RecordRow, _ content: MergedContent, _ refused: WriteRefused) throws -> Result {
     var state = content.record
     if version.isRetry { state.tag = local.tag }

@@ -1,7 +1,6 @@
 import CairnSQLite
 
 /// Writes the triggers that capture one table (tables section 2).
-///
 struct CaptureTriggers {
   let plan: TablePlan
   let generation: Int
