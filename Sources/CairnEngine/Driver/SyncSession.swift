@@ -83,7 +83,7 @@ public final class SyncSession {
   /// The stored key of a row that belongs to no identity.
   static func sharedKey(_ key: String) -> String { root + key }
 
-  /// Whether the account has not changed, and no other session has taken the place, since this one was made.
+  /// Whether the account has changed, or another session has taken this one's place, since it was made.
   public var isReplaced: Bool { generation.map { $0.current != tag } ?? false }
 
   // MARK: Calls
