@@ -32,7 +32,7 @@ public protocol RecordCategory: AnyObject {
   /// stays pending (engine S4).
   func settle(_ batch: OutgoingBatch, _ results: [EntryResult], now: Int64) throws
 
-  /// Number of entries that could be sent now and are not in flight.
+  /// Whether entries could be sent now that are not in flight.
   func hasSendableChanges(in zone: ZoneID, now: Int64) throws -> Bool
 
   /// The earliest time, ms since 1970, at which a waiting entry may be tried again.
