@@ -22,7 +22,7 @@ public final class AccountStore: Sendable {
     core.snapshotStreams.stream(startingWith: core.snapshot)
   }
 
-  /// Changes of accounts, choices and logins from now on, one by one.
+  /// What the app may want to tell its user, from now on. Delivers on the executor of the task that iterates.
   public func events() -> AsyncStream<AccountsEvent> { core.eventStreams.stream() }
 
   /// Adds an account and stores its credential, see ``AccountsCore/add(_:credential:)``.
@@ -65,7 +65,7 @@ public final class AccountStore: Sendable {
     try await run { core throws(AccountsError) in try core.needsCredentials(on: instance) }
   }
 
-  /// Moves the accounts that were made while nobody was signed in to the user, and returns them.
+  /// Moves the accounts that were made without an identity into the present one, and returns them.
   public func adoptLocalAccounts() async throws(AccountsError) -> [Account] {
     try await run { core throws(AccountsError) in try core.adoptLocalAccounts() }
   }
