@@ -84,7 +84,7 @@ public struct ShareParticipant: Hashable, Sendable {
   }
 }
 
-/// A user, as far as others are told of him.
+/// What others are told of a user.
 public struct UserIdentity: Hashable, Sendable {
   public var userRecordName: String?
   public var givenName: String?

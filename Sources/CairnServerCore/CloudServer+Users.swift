@@ -111,7 +111,7 @@ public struct UserDirectory: Sendable {
 
   /// Removes a user with tokens and data. Throws `notFound` when there is none of that name.
   ///
-  /// Shares of the user end, and he leaves those of others: what takes part in them learns of it.
+  /// Shares of the user end, and those of others are left: what takes part in them learns of it.
   public func remove(_ name: String) throws(CloudError) {
     let now = clock.now
     let randomness = randomness

@@ -137,7 +137,7 @@ import Testing
     #expect(try used() == 0)
   }
 
-  @Test("web-services section 3: the public database belongs to who created a record; its bytes count for him")
+  @Test("web-services section 3: the public database belongs to who created a record; its bytes count for that user")
   func publicDatabase() throws {
     let server = world.server.core
     let scope = DatabaseScope(container: "iCloud.test", kind: .public)

@@ -40,7 +40,7 @@ extension ScopeState {
   }
 
   /// A full fetch is staged whole. What is confirmed and was not in it was dropped by somebody who refilled the zone
-  /// with only what he knows: it is sent again (accounts.md A24, A88).
+  /// with only what they know: it is sent again (accounts.md A24, A88).
   mutating func requeueUnseen() {
     let seen = Set(staged.values.compactMap { $0.record == nil || $0.isOfLostZone ? nil : $0.name })
     for (id, entry) in accounts where entry.send.isConfirmed && !seen.contains(RecordKey.account(id).name) {

@@ -1,7 +1,7 @@
 import CairnRecords
 import CairnServerCore
 
-/// Who asks (web-services section 3): an app by its API token, a user by his token, a server by its signature.
+/// Who asks (web-services section 3): an app by its API token, a user by a token, a server by its signature.
 extension RequestHandler {
   /// Finds out who asks, and notes it in `visit` as far as it is known when something is wrong: the answer is spelled by it.
   func authenticate(

@@ -1,7 +1,7 @@
 import CairnRecords
 import CairnServerCore
 
-/// Signing in by a browser (web-services section 3): the user shows his own token, the app is given one of its own.
+/// Signing in by a browser (web-services section 3): the user shows a token, the app is given one of its own.
 extension RequestHandler {
   func handlesSignIn(_ path: String) -> Bool {
     path == SignInPlace.path || path.hasPrefix(SignInPlace.path + "/")

@@ -3,7 +3,7 @@ import CairnRecords
 /// What records take, and users' quotas (web-services section 12).
 ///
 /// Invariant: a zone's `bytes` are the sum of what its live records count for, and a user's usage is the sum over the
-/// zones of his databases and his records in public databases. Both move with the write that changes them, so no request
+/// zones of their databases and their records in public databases. Both move with the write that changes them, so no request
 /// has to add anything up.
 extension ZoneModification {
   /// Who pays for a record: the owner of the database, in a public one who created the record.

@@ -57,7 +57,7 @@ struct ZoneModification {
   private(set) var lastOwnPosition: Int64?
   /// Whether records were stored again that no operation names.
   var hasRenewed = false
-  /// By user, the records of which the feed of this zone in his shared database has news.
+  /// By user, the records of which the feed of this zone in their shared database has news.
   var sharedNews: [Int64: Set<String>] = [:]
 
   /// The database that gives the zone's positions.

@@ -26,7 +26,7 @@ extension CloudServer {
     }
   }
 
-  /// The caller as he is told of himself (users/caller).
+  /// The caller, as told to the caller (users/caller).
   public func identity(_ caller: Caller) throws(CloudError) -> UserIdentity {
     try read { reader in
       let profile = try reader.profile(of: caller.key)

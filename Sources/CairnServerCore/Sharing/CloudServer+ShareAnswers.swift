@@ -20,7 +20,7 @@ extension CloudServer {
   }
 
   /// A share as `viewer` may see it: owner and administrators see everybody with the address of the invitation, others
-  /// see who has been invited by name; who comes with the short GUID alone sees only the owner and himself.
+  /// see who has been invited by name; who comes with the short GUID alone sees only the owner and their own entry.
   func describe(
     _ share: StoredShare, _ owner: Int64, for viewer: Int64, _ reader: any StorageReader
   ) throws -> RecordSharing {

@@ -15,7 +15,7 @@ extension CloudServer {
   /// touches.
   ///
   /// - Parameters:
-  ///   - users: by user, the records of which his shared database has news.
+  ///   - users: by user, the records of which their shared database has news.
   ///   - changes: the records that were stored or deleted; only queries look at them.
   ///   - caller: who made the change and is told otherwise; nil tells everybody.
   func news(

@@ -101,7 +101,7 @@ extension CloudServer {
     return FoundShare(share: share, place: place, owner: owner, participants: participants, own: own)
   }
 
-  /// The caller among those who take part: himself, else an invitation to his address that nobody has taken.
+  /// The caller among those who take part: as this user, else by an invitation to their address that nobody has taken.
   private static func index(
     of caller: Caller, in participants: [StoredParticipant], _ reader: any StorageReader
   ) throws -> Int? {

@@ -154,7 +154,7 @@ struct ShareKeeper {
 
   /// Notes how far feeds have come, and tells the shared databases of all who have accepted them.
   ///
-  /// - Returns: by user, the records of which his feed of the zone has news.
+  /// - Returns: by user, the records of which their feed of the zone has news.
   mutating func finish() throws -> [Int64: Set<String>] {
     var news: [Int64: Set<String>] = [:]
     if let lastRowPosition { try writer.setZonePosition(zone, lastRowPosition) }

@@ -17,7 +17,7 @@ enum SharesOfUser {
     return try keeper.finish()
   }
 
-  /// Ends all shares of a user and takes him out of those of others, before he is removed.
+  /// Ends all shares of a user who is to be removed, and takes that user out of those of others.
   static func end(
     of user: Caller, now: Int64, _ writer: any StorageWriter, newIncarnation: @escaping () -> Int64
   ) throws {

@@ -222,7 +222,7 @@ import Testing
     try world.checkInvariants()
   }
 
-  @Test("web-services section 12: an invitation by e-mail finds its user now or later, and shows him to no stranger")
+  @Test("web-services section 12: an invitation by e-mail finds its user now or later, and shows them to no stranger")
   func email() throws {
     try world.users.setProfile(
       UserProfile(email: "Ben@Example.org", givenName: "Ben", isDiscoverable: false), for: "ben")

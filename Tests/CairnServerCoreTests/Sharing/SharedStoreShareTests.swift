@@ -41,7 +41,7 @@ import Testing
     try world.checkInvariants()
   }
 
-  @Test("web-services section 12: a participant who is taken out while he writes writes nothing after that")
+  @Test("web-services section 12: a participant who is taken out in the middle of a write writes nothing after that")
   func takenOut() throws {
     let (world, other) = (world, other)
     try world.share("root", accepted: [(world.ben, .readWrite)])
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test("web-services section 12: a user who is removed while he accepts takes part in nothing afterwards")
+  @Test("web-services section 12: a user who is removed in the middle of accepting takes part in nothing afterwards")
   func removed() throws {
     let (world, other) = (world, other)
     let guid = try world.share("root", open: .readWrite)
