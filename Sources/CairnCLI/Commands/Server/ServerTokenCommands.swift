@@ -22,7 +22,8 @@
       let name = try arguments.required("NAME")
       let switches = try CredentialCommand.switches(arguments)
       let origins = arguments.all("origin")
-      let token = try CredentialCommand.administer(.apiToken, arguments, creating: context) { (apps) throws(CloudError) in
+      let token = try CredentialCommand.administer(.apiToken, arguments, creating: context) {
+        (apps) throws(CloudError) in
         try apps.addToken(name, container: arguments.value("container"), switches: switches, origins: origins)
       }
       context.output.report(["name": .string(name), "token": .string(token)]) {
