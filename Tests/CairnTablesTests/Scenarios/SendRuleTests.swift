@@ -52,7 +52,8 @@ struct SendRuleTests {
   @Test("F7 U6 of three rows one has never been in a batch: its delete is not sent, those of the rows beside it are")
   func neverTaken() throws {
     let (world, a, _) = try two(
-      "", schema: "CREATE TABLE n(id INTEGER PRIMARY KEY); CREATE TABLE x(id TEXT PRIMARY KEY NOT NULL, n REFERENCES n)")
+      "", schema: "CREATE TABLE n(id INTEGER PRIMARY KEY); CREATE TABLE x(id TEXT PRIMARY KEY NOT NULL, n REFERENCES n)"
+    )
     try a.sql("PRAGMA foreign_keys = OFF; INSERT INTO x VALUES ('a', NULL), ('b', 99), ('c', NULL)", at: 10)
     a.failModify(.lostAnswer)
     try a.sync(.sendOnly)
