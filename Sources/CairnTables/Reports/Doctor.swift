@@ -79,6 +79,8 @@ struct Doctor {
       || answer.contains("non-unique entry in index ")
   }
 
+  private static func rows(_ count: Int) -> String { count == 1 ? "1 row" : "\(count) rows" }
+
   private func checkForeignKeys() throws -> [Finding] {
     var findings: [Finding] = []
     var broken: [String: Int] = [:]
@@ -88,7 +90,7 @@ struct Doctor {
         Finding(
           kind: .brokenForeignKeys, table: table, count: count,
           text:
-            "\(count) rows of \(table) refer to rows that are not there: other devices will park them until the parents exist"
+            "\(Self.rows(count)) of \(table) \(count == 1 ? "refers" : "refer") to rows that are not there: other devices will park \(count == 1 ? "it" : "them") until the parents exist"
         ))
     }
     return findings
@@ -135,7 +137,7 @@ struct Doctor {
         Finding(
           kind: .rowsWithoutRecord, table: plan.name, count: without,
           text:
-            "\(without) rows of \(plan.name) were written while capture was off: run cairn doctor --repair to send them"
+            "\(Self.rows(without)) of \(plan.name) \(without == 1 ? "was" : "were") written while capture was off: run cairn doctor --repair to send \(without == 1 ? "it" : "them")"
         ))
     }
     let missing = try missingRows(plan).count
@@ -144,7 +146,7 @@ struct Doctor {
         Finding(
           kind: .missingRows, table: plan.name, count: missing,
           text:
-            "\(missing) rows of \(plan.name) were removed while capture was off: run cairn doctor --repair to bring them back, or cairn decide DB deleteMissing to delete them everywhere"
+            "\(Self.rows(missing)) of \(plan.name) \(missing == 1 ? "was" : "were") removed while capture was off: run cairn doctor --repair to bring what is missing back, or cairn decide DB deleteMissing to delete it everywhere"
         ))
     }
     let counted = try file.liveRows(plan)

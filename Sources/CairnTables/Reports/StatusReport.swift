@@ -7,7 +7,7 @@ public struct StatusReport: Hashable, Sendable {
   /// One synced table.
   public struct Table: Hashable, Sendable {
     public var name: String
-    /// Live records.
+    /// Live records whose rows are in the table: those that are parked have none.
     public var rows: Int
     public var pending: Int
     public var parked: Int
@@ -42,7 +42,7 @@ extension SyncedDatabase {
     for plan in file.catalog.plans.sorted(by: { $0.name < $1.name }) {
       tables.append(
         StatusReport.Table(
-          name: plan.name, rows: Int(try file.liveRows(plan)),
+          name: plan.name, rows: Int(try file.liveRows(plan)) - (try withoutRow(plan)),
           pending: try pendingCount(plan) + nullKeys(plan) + unfolded[plan.number, default: 0],
           parked: try file.inbox.parkedCount(table: plan.number)))
     }
@@ -72,6 +72,16 @@ extension SyncedDatabase {
       "SELECT count(*) FROM cairn_record INDEXED BY cairn_record_pending WHERE pending > 0 AND tbl = ?",
       .integer(Int64(plan.number)))
     return Int(count?.integer ?? 0)
+  }
+
+  /// Live records that are parked without a row. Looks at parked records only, each by its name.
+  private func withoutRow(_ plan: TablePlan) throws -> Int {
+    try file.inbox.parkedNames(table: plan.number).reduce(0) { count, name in
+      guard let row = try file.names.record(named: name, plan), row.isAlive, row.flags.contains(.parked) else {
+        return count
+      }
+      return count + 1
+    }
   }
 
   private func nullKeys(_ plan: TablePlan) throws -> Int {

@@ -137,6 +137,11 @@ struct Inbox {
     try entries("WHERE stage = 2 AND tbl = ?1 ORDER BY rank, name", .integer(Int64(table)))
   }
 
+  func parkedNames(table: Int) throws -> [String] {
+    try connection.rows("SELECT name FROM cairn_inbox WHERE stage = 2 AND tbl = ?", .integer(Int64(table)))
+      .compactMap { $0[0].text }
+  }
+
   func parkedCount(table: Int? = nil) throws -> Int {
     let value =
       if let table {

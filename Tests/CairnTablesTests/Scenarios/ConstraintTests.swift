@@ -18,6 +18,12 @@ struct ConstraintTests {
     let parked = try d.map { try $0.parked().map(\.record) }
     #expect(parked[0] == parked[1])
     #expect(try d[1].parked().map(\.reason) == [.unique])
+    for device in d {
+      // Section 7: a parked record is no row.
+      let table = try #require(try device.status().tables.first { $0.name == "labels" })
+      #expect(try device.scalar("SELECT count(*) FROM labels") == .integer(Int64(table.rows)))
+      #expect(table.parked == 1)
+    }
     try d[0].sql(repair, at: 30)
     try world.expectConverged()
     #expect(try d[1].scalar("SELECT count(*) FROM labels WHERE name = 'red'") == .integer(1))
