@@ -73,7 +73,8 @@ import Testing
     let second = try Programs.runCairn(["user", "token", "anna", "--data", data, "--json"])
     let token = try JSONValue(parsing: Array(second.output.utf8))["token"]?.string
     #expect(token != nil && token != first)
-    #expect(try Programs.runCairn(["user", "list", "--data", data]).output == "anna\n")
+    #expect(
+      try Programs.runCairn(["user", "list", "--data", data]).output == "user  bytes  quota  email\nanna      0\n")
     #expect(try Programs.runCairn(["user", "remove", "anna", "--data", data]).status == 0)
     #expect(try Programs.runCairn(["user", "remove", "anna", "--data", data]).status == 1)
     let list = try Programs.runCairn(["user", "list", "--data", data, "--json"]).output
@@ -126,6 +127,40 @@ import Testing
     try Data(String(repeating: "no database", count: 100).utf8).write(to: URL(fileURLWithPath: data + "/cairn.db"))
     let text = try Programs.runCairn(["user", "list", "--data", data])
     #expect(text.status == 1 && text.error.contains("not a database") && !text.error.contains("PRAGMA"), "\(text)")
+  }
+
+  @Test("a database that was cut off to nothing is no new one: it is neither served nor copied")
+  func emptied() throws {
+    let folder = try TemporaryFolder()
+    let (data, copy) = (folder.file("data"), folder.file("copy"))
+    _ = try addUser("anna", data)
+    let (process, _) = try serve(data)
+    process.signal(SIGTERM)
+    _ = try process.waitUntilExit()
+    #expect(try Programs.runCairn(["server", "backup", "--data", data, "--to", copy]).status == 0)
+    for ending in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: data + "/cairn.db" + ending) }
+    try Data().write(to: URL(fileURLWithPath: data + "/cairn.db"))
+    for words in [
+      ["serve", "--data", data, "--listen", "127.0.0.1:0"], ["user", "list", "--data", data],
+      ["user", "add", "ben", "--data", data], ["server", "backup", "--data", data, "--to", copy],
+      ["server", "backup", "--data", data, "--to", folder.file("new")],
+    ] {
+      let result = try Programs.runCairn(words)
+      #expect(result.status == 1 && result.error.contains("is empty: what it held is lost"), "\(words) \(result)")
+    }
+    #expect(try Programs.runCairn(["server", "restore", "--from", copy, "--data", data, "--replace"]).status == 0)
+    #expect(try Programs.runCairn(["user", "list", "--data", data]).output.contains("\nanna "))
+    // A copy of nothing is none; a file that a first start has left is a new one.
+    let none = folder.file("none")
+    try FileManager.default.createDirectory(atPath: none, withIntermediateDirectories: true)
+    try Data().write(to: URL(fileURLWithPath: none + "/cairn.db"))
+    let restored = try Programs.runCairn(["server", "restore", "--from", none, "--data", data, "--replace"])
+    #expect(restored.status == 1 && restored.error.contains("holds no copy"), "\(restored)")
+    _ = try addUser("anna", none)
+    // Without the file the server begins anew.
+    try FileManager.default.removeItem(atPath: data + "/cairn.db")
+    for ending in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: data + "/cairn.db" + ending) }
+    _ = try addUser("ben", data)
   }
 
   @Test("names that can't be told apart by reading are refused, as are origins that no browser sends")

@@ -27,7 +27,7 @@ enum AlterCommand: Command {
       let status = try SyncedDatabase(path: path, time: SystemTime(), randomness: SystemRandomness()).status()
       context.output.report([
         "tables": .array(status.tables.map { .string($0.name) }), "pending": JSONValue(status.pending),
-      ]) { "done; \(status.tables.count) tables are synced" }
+      ]) { "done; \(counted(status.tables.count, "table is", "tables are")) synced" }
       return .done
     }
   }

@@ -25,7 +25,9 @@ enum DecideCommand: Command {
       let database = try ClientSupport.open(arguments)
       if word == "deleteMissing" {
         let count = try database.deleteMissing()
-        context.output.report(["deleted": JSONValue(count)]) { "\(count) rows are deleted with the next sync" }
+        context.output.report(["deleted": JSONValue(count)]) {
+          "\(counted(count, "row is", "rows are")) deleted with the next sync"
+        }
         return .done
       }
       guard try database.lastCondition().name == "decision" else {

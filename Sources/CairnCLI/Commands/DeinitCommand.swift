@@ -12,7 +12,8 @@ enum DeinitCommand: Command {
       let path = try arguments.required("DB")
       let unsent = try FileLock.whileHeld(database: path) { try Deinstallation.run(path: path) }
       context.output.report(["unsent": JSONValue(unsent)]) {
-        "removed Cairn from \(path)" + (unsent > 0 ? "; \(unsent) changes were never sent" : "")
+        "removed Cairn from \(path)"
+          + (unsent > 0 ? "; \(counted(unsent, "change was", "changes were")) never sent" : "")
       }
       return .done
     }

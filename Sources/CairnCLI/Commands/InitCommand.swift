@@ -113,11 +113,13 @@ enum InitCommand: Command {
       "setAside": outcome.setAside.map { .string($0) } ?? .null,
     ]) {
       var lines: [String] = []
+      let tables = counted(outcome.tables.count, "table")
+      let rows = counted(outcome.rows, "row")
       switch outcome.mode {
-      case .create?: lines.append("prepared \(outcome.tables.count) tables with \(outcome.rows) rows to upload")
-      case .join?: lines.append("prepared \(outcome.tables.count) tables; the next sync fills them")
-      case .merge?: lines.append("prepared \(outcome.tables.count) tables and matched \(outcome.rows) rows")
-      case nil: lines.append("already prepared; \(outcome.tables.count) tables are synced")
+      case .create?: lines.append("prepared \(tables) with \(rows) to upload")
+      case .join?: lines.append("prepared \(tables); the next sync fills \(outcome.tables.count == 1 ? "it" : "them")")
+      case .merge?: lines.append("prepared \(tables) and matched \(rows)")
+      case nil: lines.append("already prepared; \(counted(outcome.tables.count, "table is", "tables are")) synced")
       }
       if let owner = outcome.setAside {
         lines.append("what is user \(owner)'s is kept in the file and comes back with a token of that user")

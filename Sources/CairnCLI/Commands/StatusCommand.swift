@@ -63,7 +63,8 @@ enum StatusCommand: Command {
     }
     for (user, pending) in status.setAside.sorted(by: { $0.key < $1.key }) {
       lines.append(
-        "kept for user \(user): \(pending) changes to be sent; cairn init with that user's token brings it back")
+        "kept for user \(user): \(counted(pending, "change")) to be sent; cairn init with that user's token brings it back"
+      )
     }
     if let question = state.question { lines.append(question) }
     return lines.joined(separator: "\n")

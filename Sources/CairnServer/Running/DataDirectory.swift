@@ -58,6 +58,7 @@ public struct DataDirectory: Sendable {
 
   /// Opens the store.
   public func openStorage() throws(ServerStartError) -> SQLiteStorage {
+    try checkNotEmptied()
     // SQLite would give the file the rights that the umask leaves; the log and its index take those of the file.
     let descriptor = open(databasePath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
@@ -83,6 +84,17 @@ public struct DataDirectory: Sendable {
         "the assets in \(path)/assets can't be opened (\(error))", remedy: "check the folder's permissions and the disk"
       )
     }
+  }
+
+  /// Refuses a database that has lost all that it held: SQLite takes an empty file for a new one. The first start makes
+  /// the file before the folder of assets, so what is empty beside one was cut off.
+  func checkNotEmptied() throws(ServerStartError) {
+    guard access(databasePath, F_OK) == 0, ProcessUsage.size(of: databasePath) == 0,
+      ["/cairn.db-wal", "/assets", "/cairn.copy"].contains(where: { access(path + $0, F_OK) == 0 })
+    else { return }
+    throw ServerStartError(
+      "\(databasePath) is empty: what it held is lost",
+      remedy: "restore a backup with cairn server restore --replace, or remove the file to begin without data")
   }
 
   /// Whether there is a server's data in a folder.

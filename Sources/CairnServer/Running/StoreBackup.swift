@@ -27,6 +27,7 @@ public enum StoreBackup {
     guard DataDirectory.exists(data) else {
       throw ServerStartError("\(data) holds no data of a server", remedy: "give the folder of cairn serve with --data")
     }
+    try DataDirectory(data).checkNotEmptied()
     guard !contains(data, folder) else {
       throw ServerStartError("a copy can't be made in the folder itself", remedy: "give another folder with --to")
     }
@@ -58,7 +59,7 @@ public enum StoreBackup {
     from folder: String, data: String, replacing: Bool
   ) throws(ServerStartError) -> Summary {
     let source = folder + "/cairn.db"
-    guard FileManager.default.fileExists(atPath: source) else {
+    guard size(source) > 0 else {
       throw ServerStartError("\(folder) holds no copy", remedy: "give a folder of cairn server backup with --from")
     }
     guard !contains(data, folder) else {

@@ -25,7 +25,7 @@
       context.output.report([
         "folder": .string(target), "bytes": .integer(made.bytes), "assets": JSONValue(made.assets),
         "copiedAssets": JSONValue(made.copiedAssets),
-      ]) { "copied \(made.bytes) bytes and \(made.copiedAssets) of \(made.assets) assets to \(target)" }
+      ]) { "copied \(made.bytes) bytes and \(made.copiedAssets) of \(counted(made.assets, "asset")) to \(target)" }
       return .done
     }
   }
@@ -54,7 +54,7 @@
       } catch let error as ServerStartError { throw CommandError(error) }
       context.output.report([
         "folder": .string(data), "bytes": .integer(made.bytes), "assets": JSONValue(made.assets),
-      ]) { "restored \(made.bytes) bytes and \(made.assets) assets to \(data)" }
+      ]) { "restored \(made.bytes) bytes and \(counted(made.assets, "asset")) to \(data)" }
       return .done
     }
   }

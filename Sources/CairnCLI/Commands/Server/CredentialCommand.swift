@@ -48,7 +48,7 @@
     ) throws -> ExitCode {
       let found = try administer(kind, arguments) { (apps) throws(CloudError) in try apps.list(kind) }
       context.output.report(.object([.init(key: kind.word + "s", value: .array(found.map(json)))])) {
-        found.map(line).joined(separator: "\n")
+        text(found, kind)
       }
       return .done
     }
@@ -78,12 +78,18 @@
       return .object(members)
     }
 
-    private static func line(_ app: AppCredential) -> String {
-      var words = [app.name]
-      if app.kind == .serverKey { words.append(Hexadecimal.text(app.id)) }
-      if let container = app.container { words.append(container) }
-      words += app.switches.sorted().map(\.rawValue) + app.origins
-      return words.joined(separator: "  ")
+    private static func text(_ found: [AppCredential], _ kind: AppCredential.Kind) -> String {
+      if found.isEmpty {
+        return "no \(kind == .apiToken ? "API tokens" : "keys"): cairn server \(kind.word) add makes one"
+      }
+      var table = TextTable("name", "created", "container", "switches", kind == .apiToken ? "origins" : "key ID")
+      for app in found {
+        table.add(
+          app.name, Timestamps.text(app.created), app.container ?? "every",
+          app.switches.sorted().map(\.rawValue).joined(separator: " "),
+          kind == .apiToken ? app.origins.joined(separator: " ") : Hexadecimal.text(app.id))
+      }
+      return table.text
     }
   }
 

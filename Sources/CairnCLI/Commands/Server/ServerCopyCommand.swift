@@ -42,7 +42,7 @@
         let parts = [
           (summary.users, "user"), (summary.zones, "zone"), (summary.records, "record"), (summary.assets, "asset"),
         ]
-        return "copied " + parts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }.joined(separator: ", ")
+        return "copied " + parts.map { counted($0, $1) }.joined(separator: ", ")
       }
       return .done
     }

@@ -143,17 +143,31 @@
       example: "cairn user list --data /var/lib/cairn")
 
     static func run(_ arguments: Arguments, _ context: CommandContext) throws -> ExitCode {
-      let users = try UserCommand.administer(arguments) { (users) throws(CloudError) in try users.usages() }
+      let users = try UserCommand.administer(arguments) { (users) throws(CloudError) in
+        var found: [(user: Caller, usage: StoredUsage, email: String?)] = []
+        for (user, usage) in try users.usages() {
+          do throws(CloudError) { found.append((user, usage, try users.profile(of: user.name).email)) } catch {
+            // Somebody else's command has removed the user meanwhile.
+            guard error.code == .notFound else { throw error }
+          }
+        }
+        return found
+      }
       context.output.report([
         "users": .array(
-          users.map { user, usage in
+          users.map { user, usage, email in
             [
               "user": .string(user.name), "userRecordName": .string(user.recordName), "bytes": .integer(usage.bytes),
-              "quota": usage.quota.map { .integer($0) } ?? .null,
+              "quota": usage.quota.map { .integer($0) } ?? .null, "email": JSONValue(email),
             ]
           })
       ]) {
-        users.map(\.user.name).joined(separator: "\n")
+        if users.isEmpty { return "no users: cairn user add makes one" }
+        var table = TextTable("user", "bytes", "quota", "email")
+        for (user, usage, email) in users {
+          table.add(user.name, "\(usage.bytes)", usage.quota.map { "\($0)" } ?? "", email ?? "")
+        }
+        return table.text
       }
       return .done
     }
