@@ -12,6 +12,11 @@ public struct RecordSharing: Hashable, Sendable {
   /// In a request: give the record a short GUID.
   public var createsShortGUID = false
 
+  // MARK: A record below a root
+
+  /// In a request: take the record's parent away, which an update keeps otherwise.
+  public var removesParent = false
+
   // MARK: A share
 
   /// The root that is shared.

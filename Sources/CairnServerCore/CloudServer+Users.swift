@@ -154,7 +154,7 @@ public struct UserDirectory: Sendable {
   }
 
   /// Something on both sides of one `@`, no spaces.
-  private static func isAddress(_ text: String) -> Bool {
+  static func isAddress(_ text: String) -> Bool {
     let parts = text.split(separator: "@", omittingEmptySubsequences: false)
     return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } && text.utf8.count <= 255
       && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }

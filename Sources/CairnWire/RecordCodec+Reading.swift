@@ -58,7 +58,14 @@ extension JSONReader {
       case "created": entry.created = try readStamp()
       case "modified": entry.modified = try readStamp()
       case "deleted": entry.isDeleted = try readNull() ? false : readBool()
-      case "parent": entry.parent = try readNull() ? nil : readReference().recordName
+      case "parent":
+        if try !readNull() {
+          entry.parent = try readReference().recordName
+        } else if isRequest {
+          var sharing = entry.sharing ?? RecordSharing()
+          sharing.removesParent = true
+          entry.sharing = sharing
+        }
       case "zoneID": entry.zone = try readZoneID()
       case "pluginFields": try skip()
       case "serverErrorCode", "reason", "retryAfter", "redirectURL", "cause", "serverRecord":

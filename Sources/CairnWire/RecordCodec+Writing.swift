@@ -84,7 +84,12 @@ extension JSONWriter {
         self.field(field.value, style)
       }
       endObject()
-      if let parent = record.parent { self.parent(parent) }
+      if let parent = record.parent {
+        self.parent(parent)
+      } else if record.sharing?.removesParent == true {
+        key("parent")
+        null()
+      }
       if let sharing = record.sharing { sharingKeys(sharing, style) }
     }
     endObject()

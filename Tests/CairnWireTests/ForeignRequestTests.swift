@@ -25,6 +25,17 @@ struct ForeignRequestTests {
     #expect(throws: WireError.self) { try modify("[]") }
   }
 
+  @Test("web-services section 12: parent null is told apart from no parent, in a request")
+  func noParent() throws {
+    for (text, removes) in [(#","parent":null"#, true), ("", false), (#","parent":{"recordName":"p"}"#, false)] {
+      let request = try modify(
+        #"{"operations":[{"record":{"recordName":"a"\#(text)},"operationType":"update"}]}"#)
+      let record = try #require(request.operations.first).operation.record
+      #expect((record.sharing?.removesParent ?? false) == removes)
+      #expect(record.parent == (text.contains("\"p\"") ? "p" : nil))
+    }
+  }
+
   @Test("W14: null in three spellings, and as null itself")
   func nulls() throws {
     let (fields, untyped, problem) = try fields(

@@ -7,7 +7,7 @@ extension Endpoint {
   static let assetsUpload = Endpoint("assets/upload", Set(DatabaseKind.allCases)) { (call) throws(CloudError) in
     let request = try call.request(AssetsRequest.self)
     let targets = try call.server.uploadTargets(
-      call.caller, call.scope, request.items.map(field), call.features.options)
+      call.caller, call.scope, in: request.zone, request.items.map(field), call.features.options)
     return call.response(targets.count * 300 + 64) { writer in
       AssetsUploadAnswer.encode(
         targets.map {

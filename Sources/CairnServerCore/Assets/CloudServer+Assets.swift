@@ -36,13 +36,23 @@ extension CloudServer {
   // MARK: Requests
 
   /// One target per field, in order (assets/upload).
+  ///
+  /// - Throws: in the shared database `zoneNotFound` for a zone that is not shared with the caller, `accessDenied` for one in
+  ///   which the caller may change nothing. Without a zone the save is judged.
   public func uploadTargets(
-    _ caller: Caller, _ scope: DatabaseScope, _ fields: [AssetField], _ options: RequestOptions = RequestOptions()
+    _ caller: Caller, _ scope: DatabaseScope, in id: ZoneID? = nil, _ fields: [AssetField],
+    _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [AssetUploadTarget] {
     try checkCount(fields.count, options)
     let (database, caller) = try open(caller, scope, toWrite: true)
     // In the shared database each owner has a quota: the save is judged.
     if scope.kind != .shared { try refuseUploads(of: caller) }
+    if scope.kind == .shared, let id {
+      let zone = try read { [caller] in try self.zone(id, caller, database, $0) }
+      guard zone.view?.parts.contains(where: { $0.permission == .readWrite }) == true else {
+        throw CloudError(.accessDenied, "Nothing in zone '\(id.name)' may be changed")
+      }
+    }
     let secret = try newAssetSecret()
     var targets: [AssetUploadTarget] = []
     for field in fields {

@@ -204,7 +204,8 @@ struct ZoneModification {
     switch step.kind {
     case .update, .forceUpdate:
       if let live = step.live {
-        step.parent = step.parent ?? live.parent
+        let removesParent = step.incoming.operation.record.sharing?.removesParent == true
+        step.parent = step.parent ?? (removesParent ? nil : live.parent)
         var merged = try FieldBlob.decode(live.fields)
         merged.adapt(yielded[live.type])
         for field in fields { merged.set(field.name, field.value) }

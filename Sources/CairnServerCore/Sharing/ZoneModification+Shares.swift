@@ -75,6 +75,9 @@ extension ZoneModification {
       let known = before.first { $0.user != nil && $0.user == user || $0.lookup != nil && $0.lookup == lookup }
       let isTwice = found.contains { $0.user != nil && $0.user == user || $0.user == nil && $0.lookup == lookup }
       guard !isTwice else { throw CloudError(.badRequest, "A participant occurs more than once") }
+      if known == nil, case .emailAddress(let address)? = lookup, !UserDirectory.isAddress(address) {
+        throw CloudError(.badRequest, "'\(address)' is no e-mail address")
+      }
       var kind = one.kind
       // Nobody is invited as one who was not.
       if kind == .publicUser, known?.kind != .publicUser { kind = .user }

@@ -154,6 +154,23 @@ import Testing
     #expect(try world.save(world.cleo, "more", parent: "root").error?.code == .quotaExceeded)
   }
 
+  @Test("web-services section 12: no upload address for a zone that is not shared, or in which nothing may be changed")
+  func uploadsElsewhere() throws {
+    try world.share("root", accepted: [(world.ben, .readOnly), (world.cleo, .readWrite)])
+    try world.makeZone("Secret")
+    let field = [AssetField(recordName: "leaf", recordType: "Note", fieldName: "photo")]
+    let asked = { (who: Caller, zone: ZoneID) in
+      failure { _ = try world.core.uploadTargets(who, ShareWorld.shared, in: zone, field) }?.code
+    }
+    #expect(asked(world.cleo, world.zone(world.cleo)) == nil)
+    #expect(asked(world.ben, world.zone(world.ben)) == .accessDenied)
+    for zone in [
+      world.zone(world.cleo, "Secret"), world.zone(world.cleo, "None"), ZoneID(name: CloudServer.defaultZoneName),
+    ] {
+      #expect(asked(world.cleo, zone) == .zoneNotFound)
+    }
+  }
+
   @Test("web-services section 11: owner and participants are told of each other's changes, of what is shared only")
   func notifications() throws {
     let guid = try world.share("root", accepted: [(world.ben, .readWrite)])

@@ -249,6 +249,39 @@ import Testing
     #expect(try world.stored(world.cleo, "child") != nil)
   }
 
+  @Test("web-services section 12: nobody is invited by a text that is no e-mail address")
+  func noAddress() throws {
+    for text in ["", "ben", "ben@", "@example.org", "a b@example.org", "a@b@c", "a\n@example.org"] {
+      let guest = ShareParticipant(UserIdentity(lookup: .emailAddress(text)), permission: .readOnly)
+      let share = world.shareRecord(world.anna, "S-root", of: "root", [guest])
+      let error = try world.modify(world.anna, [RecordOperation(.forceUpdate, share)])[0].error
+      #expect(error?.code == .badRequest, "\(text)")
+    }
+    #expect(try world.stored(world.anna, "S-root") == nil)
+  }
+
+  @Test("web-services section 12: an update with parent null takes a record, and what is below it, out of a share")
+  func noParent() throws {
+    try world.share("root", accepted: [(world.ben, .readWrite)])
+    #expect(try world.stored(world.ben, "child") != nil)
+    let token = try world.feed(world.ben).token
+    // Without the key it stays.
+    try world.save(world.anna, "child")
+    #expect(try world.stored(world.ben, "child") != nil)
+    var record = world.record(world.anna, "child")
+    record.sharing = RecordSharing()
+    record.sharing?.removesParent = true
+    #expect(try world.modify(world.anna, [RecordOperation(.forceUpdate, record)])[0].error == nil)
+    #expect(try world.stored(world.anna, "child")?.parent == nil)
+    #expect(try world.stored(world.ben, "child") == nil)
+    #expect(try world.feed(world.ben, since: token).deletions.contains("child"))
+    // A participant can't take one out.
+    try world.save(world.anna, "other", parent: "root")
+    var theirs = world.record(world.ben, "other")
+    theirs.sharing = record.sharing
+    #expect(try world.modify(world.ben, [RecordOperation(.forceUpdate, theirs)])[0].error?.code == .accessDenied)
+  }
+
   @Test("web-services section 12: an administrator changes who takes part, others don't")
   func administrators() throws {
     var ben = world.invitation(world.ben)
