@@ -33,8 +33,9 @@ struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
     }
     if isConnectionLoss { return StorageFailure("The store is away (\(message))", isTemporary: true) }
     if isConflict { return StorageFailure("The store is busy (\(message))", isTemporary: true) }
-    // Full disk, out of memory, too many connections.
-    return StorageFailure("PostgreSQL: \(message) (\(state))", isTemporary: state.hasPrefix("53"))
+    // Full disk, out of memory, too many connections; a statement that took longer than its server allows.
+    return StorageFailure(
+      "PostgreSQL: \(message) (\(state))", isTemporary: state.hasPrefix("53") || state == "57014" || state == "57P05")
   }
 
   /// Any error of the store's in those words.

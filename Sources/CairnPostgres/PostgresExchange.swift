@@ -95,7 +95,7 @@ final class PostgresExchange: NewsExchange, @unchecked Sendable {
         while read(reading, &bytes, bytes.count) > 0 {}
       }
     } catch {
-      // The server is away. Hints that are lost meanwhile are made up for when it is back.
+      // The server is away. For hints that are lost meanwhile, everybody is told when it is back.
       if !hasStopped { waitForEvent(-1, -1, milliseconds: 500) }
     }
   }
@@ -120,6 +120,16 @@ final class PostgresExchange: NewsExchange, @unchecked Sendable {
       defer { waiting = [] }
       return waiting
     }
+    do { try send(messages, connection, isNotified: isNotified) } catch let error as PostgresError
+      where error.isConnectionLoss
+    {
+      // Once more over the next connection: hearing a hint twice costs less than missing it.
+      lock.withLock { waiting = Array((messages + waiting).suffix(Self.mostWaiting)) }
+      throw error
+    }
+  }
+
+  private func send(_ messages: [[UInt8]], _ connection: PostgresConnection, isNotified: Bool) throws {
     for message in messages {
       if isNotified {
         let payload = "\(sender) \(Data(message).base64EncodedString())"

@@ -194,8 +194,8 @@ extension CloudServer {
     // In jobs of their own: they are about other databases too. What fails is tried again when it is due again.
     storage.submit(
       { [weak self] writer in
-        try self?.removeUnusedAssets(now, writer)
-        return {}
+        let gone = try self?.forgetUnusedAssets(now, writer) ?? []
+        return { [weak self] in self?.removeBytes(of: gone) }
       }, failed: { _ in })
     storage.submit(
       { [weak self] writer in

@@ -204,6 +204,13 @@ import Testing
     expectRefusal(try Programs.runCairn(["user", "list", "--postgres", empty]), 1, "no server's data")
     expectRefusal(
       try Programs.runCairn(["server", "copy", "--from", empty, "--to", folder.file("x")]), 1, "no server's data")
+    // A copy that broke off leaves a folder that no server takes for an empty one.
+    let broken = folder.file("broken")
+    try FileManager.default.createDirectory(atPath: broken, withIntermediateDirectories: true)
+    try Data().write(to: URL(fileURLWithPath: broken + "/cairn.db.incoming"))
+    expectRefusal(try Programs.runCairn(["serve", "--data", broken, "--listen", "127.0.0.1:0"]), 1, "not whole")
+    #expect(try Programs.runCairn(["server", "copy", "--from", url, "--to", broken]).status == 0)
+    #expect(try Programs.runCairn(["user", "list", "--data", broken]).output == "ada\nbob\n")
   }
 
   @Test("a store that can't be used is one sentence with a remedy, without the password")

@@ -91,6 +91,38 @@ import Testing
     #expect(try used() == counted())
   }
 
+  @Test("web-services W39: a delete that is refused, or that fails with others, frees nothing for the saves after it")
+  func refusedDelete() throws {
+    let big = Fields(uniqueFields: [Field("t", .string(String(repeating: "x", count: 5_000)))])
+    try world.save("kept", big)
+    try world.save("child", ["r": .reference(Reference(recordName: "kept", action: .validate))])
+    let before = try used()
+    try users.setQuota(before + 1_000, for: "anna")
+    for round in 0..<3 {
+      let outcomes = try world.cloud.modify(
+        in: world.zone,
+        [
+          RecordOperation(.forceDelete, world.note("kept")), RecordOperation(.create, world.note("new\(round)", big)),
+          RecordOperation(
+            .create,
+            world.note("ref\(round)", ["r": .reference(Reference(recordName: "new\(round)", action: .validate))])),
+        ], atomic: false)
+      #expect(
+        outcomes.map { $0.error?.code } == [.validatingReferenceError, .quotaExceeded, .validatingReferenceError])
+    }
+    #expect(try used() == before)
+    #expect(try used() == counted())
+    // One that is carried out frees its room.
+    let outcomes = try world.cloud.modify(
+      in: world.zone,
+      [
+        RecordOperation(.forceDelete, world.note("child")), RecordOperation(.forceDelete, world.note("kept")),
+        RecordOperation(.create, world.note("new", big)),
+      ], atomic: true)
+    #expect(outcomes.allSatisfy { $0.error == nil })
+    #expect(try used() == counted())
+  }
+
   @Test("web-services W39: a user over quota is given no upload address")
   func uploads() throws {
     try world.save("a")

@@ -37,12 +37,12 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
     let zone = ZoneID(name: "Notes")
 
     init(
-      _ count: Int = 2, store: TestStore? = nil, polling: Bool = false, assetsInStore: Bool = false,
+      _ count: Int = 2, store: TestStore? = nil, writers: Int = 4, polling: Bool = false, assetsInStore: Bool = false,
       clock: any ServerClock = SystemServerClock()
     ) throws {
       self.store = try store ?? TestStore(.postgres)
       let url = try PostgresURL(self.store.url)
-      storages = try (0..<count).map { _ in try PostgresStorage(url, writers: 4, polling: polling) }
+      storages = try (0..<count).map { _ in try PostgresStorage(url, writers: writers, polling: polling) }
       all = try storages.map {
         try CloudServer(storage: $0, assets: assetsInStore ? PostgresAssetStore($0) : MemoryAssetStore(), clock: clock)
       }
@@ -205,6 +205,61 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
     _ = servers.all[1].poll("nobody") { if case .unknown = $0 { unknown.store(true, ordering: .relaxed) } }
     let isUnknown = unknown.load(ordering: .relaxed)
     #expect(isUnknown)
+  }
+
+  @Test("section 11: what a server stores while another one is not listening ends the polls there afterwards")
+  func gap() throws {
+    let cluster = try PostgresCluster.shared()
+    let first = try Servers(1, writers: 1)
+    let (url, store) = (first.store.url, first.store)
+    func listening() throws -> Set<String> {
+      try Set(
+        cluster.execute(
+          "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'", in: url))
+    }
+    #expect(try eventually { try listening().count == 1 })
+    let own = try listening()
+    let second = try Servers(1, store: store, writers: 1)
+    #expect(try eventually { try listening().count == 2 })
+    let others = try listening().subtracting(own)
+    let subscription = Subscription(id: "all", kind: .database)
+    _ = try first.all[0].modifySubscriptions(first.anna, first.scope, [.create(subscription)])[0].get()
+    let courier = try second.all[0].addCourier(second.anna, second.scope)
+    let ear = Ear(second.all[0], courier)
+    ear.listen()
+    // The first server knows the address, and has all connections that it needs.
+    #expect(eventually { first.all[0].notifications.knows(courier) })
+    #expect(try first.run(.forceReplace, [first.note("warm")], at: 0)[0].error == nil)
+    #expect(eventually { ear.heard > 0 })
+    // The second server is kept away from the database while the first one stores something.
+    let name = String(url.split(separator: "?")[0].split(separator: "/").last ?? "")
+    try cluster.execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
+    try cluster.execute("SELECT pg_terminate_backend(\(others.first ?? "0"))")
+    #expect(
+      try eventually { try cluster.execute("SELECT 1 FROM pg_stat_activity WHERE pid = \(others.first ?? "0")") == [] })
+    let before = ear.heard
+    #expect(try first.run(.forceReplace, [first.note("a")], at: 0)[0].error == nil)
+    #expect(ear.heard == before)
+    try cluster.execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
+    #expect(eventually { ear.heard > before })
+  }
+
+  /// Polls an address again whenever it was told something.
+  private final class Ear: Sendable {
+    private let server: CloudServer
+    private let courier: String
+    private let count = Atomic<Int>(0)
+    var heard: Int { count.load(ordering: .sequentiallyConsistent) }
+
+    init(_ server: CloudServer, _ courier: String) { (self.server, self.courier) = (server, courier) }
+
+    func listen() {
+      _ = server.poll(courier) { [self] answer in
+        guard case .notification = answer else { return }
+        count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        listen()
+      }
+    }
   }
 
   @Test("section 11: an asset that is uploaded at one server is downloaded at another, and goes with its record")

@@ -51,6 +51,8 @@ public struct DataDirectory: Sendable {
   }
 
   public var databasePath: String { path + "/cairn.db" }
+  /// Where a database lies that is not whole yet.
+  public var incomingPath: String { path + "/cairn.db.incoming" }
 
   /// Says that the folder is a copy of `cairn server backup`, which the next copy may replace; a server that starts on the
   /// folder takes it away.
@@ -59,6 +61,33 @@ public struct DataDirectory: Sendable {
   /// Opens the store.
   public func openStorage() throws(ServerStartError) -> SQLiteStorage {
     try checkNotEmptied()
+    if !DataDirectory.exists(path), access(incomingPath, F_OK) == 0 {
+      throw ServerStartError(
+        "the data in \(path) is not whole: putting a copy there was interrupted",
+        remedy: "run the cairn server command that did it again, or remove \(incomingPath) to begin with nothing")
+    }
+    return try openStorage(at: databasePath)
+  }
+
+  /// Opens an empty store that is to be filled, and that servers refuse until ``publishIncoming()``.
+  public func openIncomingStorage() throws(ServerStartError) -> SQLiteStorage {
+    for ending in ["", "-wal", "-shm", "-journal"] { unlink(incomingPath + ending) }
+    return try openStorage(at: incomingPath)
+  }
+
+  /// Makes the store that was filled, and closed, the folder's.
+  public func publishIncoming() throws(ServerStartError) {
+    do {
+      try StoreFiles.settleLogs(incomingPath)
+      try StoreFiles.settleLogs(databasePath)
+      try StoreFiles.publish(incomingPath, databasePath)
+    } catch {
+      throw ServerStartError(
+        "the data can't be put in place (\(error))", remedy: "check the disk and the folder's permissions")
+    }
+  }
+
+  private func openStorage(at databasePath: String) throws(ServerStartError) -> SQLiteStorage {
     // SQLite would give the file the rights that the umask leaves; the log and its index take those of the file.
     let descriptor = open(databasePath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {

@@ -17,8 +17,9 @@ public enum StoreBackup {
     public var copiedAssets: Int
   }
 
-  /// Copies the data of a server, which may run meanwhile, into a folder. A copy that is there already becomes the new one,
-  /// and keeps the assets that it has; until then it stays whole.
+  /// Copies the data of a server, which may run meanwhile, into a folder. An earlier copy that is there becomes the new one,
+  /// and keeps the assets that it has; until then it stays whole. Anything else that is there is refused: data that the
+  /// copy does not hold, and a folder on which a server runs or another copy is being made.
   ///
   /// The database is one snapshot. An asset of it may be removed by the server before it has been copied: then a newer
   /// snapshot is taken, which does not want it.
@@ -44,7 +45,8 @@ public enum StoreBackup {
       guard let copied = try copyAssets(wanted, from: data, to: folder) else { continue }
       try attempt("the copy can't be put in place") {
         try mark(target)
-        try publish(incoming, target.databasePath)
+        try StoreFiles.settleLogs(target.databasePath)
+        try StoreFiles.publish(incoming, target.databasePath)
         try removeOthers(than: wanted, in: folder)
       }
       return Summary(bytes: size(target.databasePath), assets: wanted.count, copiedAssets: copied)
@@ -52,7 +54,8 @@ public enum StoreBackup {
     throw ServerStartError("assets went while they were copied", remedy: "run the command again")
   }
 
-  /// Puts a copy in place of the data of a server that does not run.
+  /// Puts a copy in place of the data of a server that does not run. Whenever it is interrupted, the folder holds what it
+  /// held or all of the copy; one that held nothing is refused by servers.
   ///
   /// - Parameter replacing: whether data that is there gives way. Its database stays beside, as `cairn.db.replaced`.
   public static func restore(
@@ -78,13 +81,17 @@ public enum StoreBackup {
     if let damage = try attempt("the copy can't be checked", { try SQLiteStorage.damage(in: incoming) }) {
       throw ServerStartError("the copy is damaged (\(damage))", remedy: "restore another one")
     }
+    if let format = try attempt("the copy can't be read", { try SQLiteStorage.newerFormat(of: incoming) }) {
+      throw ServerStartError(
+        "the copy was written by a newer version of Cairn (format \(format))", remedy: "update cairn")
+    }
     let wanted = try attempt("the copy can't be read") { try SQLiteStorage.assets(in: incoming) }
     guard let copied = try copyAssets(wanted, from: folder, to: data) else {
       throw ServerStartError("the copy lacks assets", remedy: "restore another one")
     }
     try attempt("the data can't be replaced") {
-      if isThere { try setAside(target.databasePath) }
-      try publish(incoming, target.databasePath)
+      try StoreFiles.setAside(target.databasePath)
+      try StoreFiles.publish(incoming, target.databasePath)
       unlink(target.copyMark)
     }
     return Summary(bytes: size(target.databasePath), assets: wanted.count, copiedAssets: copied)
@@ -122,9 +129,9 @@ public enum StoreBackup {
   private static func mark(_ target: DataDirectory) throws {
     let text = "A copy that cairn server backup made and may replace. A server that starts here removes this file.\n"
     let descriptor = open(target.copyMark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw failure(target.copyMark) }
+    guard descriptor >= 0 else { throw StoreFiles.failure(target.copyMark) }
     defer { close(descriptor) }
-    guard write(descriptor, text, text.utf8.count) == text.utf8.count else { throw failure(target.copyMark) }
+    guard write(descriptor, text, text.utf8.count) == text.utf8.count else { throw StoreFiles.failure(target.copyMark) }
   }
 
   // MARK: Files
@@ -136,26 +143,10 @@ public enum StoreBackup {
     try attempt(sentence) {
       // SQLite would give the file the rights that the umask leaves.
       let descriptor = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-      guard descriptor >= 0 else { throw failure(target) }
+      guard descriptor >= 0 else { throw StoreFiles.failure(target) }
       close(descriptor)
       try SQLiteStorage.copy(source, to: target)
     }
-  }
-
-  /// Moves a database away with its log, which would else be taken for the log of the next one.
-  private static func setAside(_ path: String) throws {
-    for ending in ["", "-wal", "-shm"] {
-      unlink(path + ".replaced" + ending)
-      guard rename(path + ending, path + ".replaced" + ending) == 0 || errno == ENOENT else { throw failure(path) }
-    }
-  }
-
-  private static func publish(_ incoming: String, _ path: String) throws {
-    for ending in ["-wal", "-shm", "-journal"] { unlink(incoming + ending) }
-    try makeDurable(incoming)
-    guard rename(incoming, path) == 0 else { throw failure(path) }
-    // Assets and folders: one call for all of them.
-    sync()
   }
 
   /// Nil when one is missing.
@@ -178,7 +169,7 @@ public enum StoreBackup {
           if !FileManager.default.fileExists(atPath: from) { return false }
           throw error
         }
-        guard rename(place + ".incoming", place) == 0 else { throw failure(place) }
+        guard rename(place + ".incoming", place) == 0 else { throw StoreFiles.failure(place) }
         return true
       }
       guard isThere else { return nil }
@@ -196,18 +187,7 @@ public enum StoreBackup {
     }
   }
 
-  private static func makeDurable(_ path: String) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure(path) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw failure(path) }
-  }
-
   private static func size(_ path: String) -> Int64 { Int64(ProcessUsage.size(of: path)) }
-
-  private static func failure(_ path: String) -> any Error {
-    StorageFailure("\(path): \(String(cString: strerror(errno)))")
-  }
 
   @discardableResult
   private static func attempt<Result>(

@@ -186,30 +186,51 @@ extension CloudServer {
 
   // MARK: Garbage
 
-  /// Removes bytes that no record has and no receipt can bring back, inside a write job. Bytes first: were the job undone,
-  /// nothing that is wanted would be missing, because a new upload puts its bytes in place in a later job.
-  func removeUnusedAssets(_ now: Int64, _ writer: any StorageWriter) throws {
-    for digest in try writer.unusedAssets(before: now, limit: 500) {
-      try assets.remove(digest, writer)
-      try writer.forgetAsset(digest)
+  /// Forgets the assets that no record has and no receipt can bring back, inside a write job.
+  ///
+  /// Their bytes go in a later job, ``removeBytes(of:)``: the jobs of one commit may be undone together, and with this one
+  /// the deletion by which an asset had become unused.
+  ///
+  /// - Returns: what was forgotten.
+  func forgetUnusedAssets(_ now: Int64, _ writer: any StorageWriter) throws -> [[UInt8]] {
+    let unused = try writer.unusedAssets(before: now, limit: 500)
+    for digest in unused { try writer.forgetAsset(digest) }
+    return unused
+  }
+
+  /// Removes bytes of which the store knew nothing at an earlier commit, unless it knows of them again, inside a write job.
+  /// What has come back meanwhile is kept for a receipt's life, so no job of the same commit forgets it.
+  private func removeBytes(of digests: [[UInt8]], _ writer: any StorageWriter) throws {
+    for digest in digests where try writer.asset(digest) == nil { try assets.remove(digest, writer) }
+  }
+
+  /// Queues the removal of bytes; `next` follows it.
+  func removeBytes(of digests: [[UInt8]], then next: @escaping @Sendable () -> Void = {}) {
+    guard !digests.isEmpty else { return next() }
+    storage.submit { [weak self] writer in
+      try self?.removeBytes(of: digests, writer)
+      return next
+    } failed: { _ in
+      // Leftovers cost room only; the next start finds them.
     }
   }
 
   /// Does now what otherwise happens with a write once in a while.
   public func removeUnusedAssets() throws(CloudError) {
     let now = clock.now
-    try write { [self] in try removeUnusedAssets(now, $0) }
+    let gone = try write { [self] in try forgetUnusedAssets(now, $0) }
+    try write { [self] in try removeBytes(of: gone, $0) }
   }
 
-  /// Removes what a crash between publishing and committing has left, part by part, without waiting for the end.
+  /// Removes what a crash has left, part by part, without waiting for the end.
   func removeAssetLeftovers(_ parts: ArraySlice<Int>) {
     guard let part = parts.first else { return }
     storage.submit { [weak self] writer in
       guard let self else { return {} }
-      for digest in try assets.digests(in: part) where try writer.asset(digest) == nil {
-        try assets.remove(digest, writer)
+      let unknown = try assets.digests(in: part).filter { try writer.asset($0) == nil }
+      return { [weak self] in
+        self?.removeBytes(of: unknown) { [weak self] in self?.removeAssetLeftovers(parts.dropFirst()) }
       }
-      return { [weak self] in self?.removeAssetLeftovers(parts.dropFirst()) }
     } failed: { _ in
       // Leftovers cost room only; the next start tries again.
     }

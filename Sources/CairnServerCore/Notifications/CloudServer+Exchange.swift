@@ -23,7 +23,9 @@ extension CloudServer {
 
   private func hear(_ event: NewsEvent) {
     switch event {
-    case .gap: adoptMissed()
+    case .gap:
+      adoptMissed()
+      tellEverybody()
     case .message(let bytes):
       switch NewsMessage(bytes) {
       case .news(let news, let user, let clientID)?:
@@ -40,6 +42,37 @@ extension CloudServer {
       if let token { try adoptCourier(token) } else { try adoptCouriers() }
     } catch {
       // A poll at that address looks again.
+    }
+  }
+
+  /// Messages may be missing: who listens here is told of all zones of which he is told at all.
+  private func tellEverybody() {
+    for app in notifications.apps {
+      do { notifications.post(try everything(of: app), app, from: nil) } catch {
+        // The store is away again; then there is another gap when it is back.
+      }
+    }
+  }
+
+  private func everything(of app: NotificationHub.App) throws(CloudError) -> [CloudNotification] {
+    try read { reader in
+      guard let caller = try reader.user(key: app.user) else { return [] }
+      return try [DatabaseKind.private, .shared].flatMap { kind -> [CloudNotification] in
+        let scope = DatabaseScope(container: app.container, environment: app.environment, kind: kind)
+        guard let database = try reader.database(caller.key, scope) else { return [] }
+        // One that fires once waits for a change that is known.
+        let subscriptions = try reader.subscriptions(database.key).filter { !$0.firesOnce }
+        guard !subscriptions.isEmpty else { return [] }
+        let zones = try reader.zones(database.key, after: -1, limit: .max).filter { !$0.isDeleted }
+        return subscriptions.flatMap { subscription in
+          zones.filter { subscription.zone == nil || subscription.zone == $0.name }.map { zone in
+            CloudNotification(
+              container: app.container, environment: app.environment, subscription: subscription.id,
+              zone: kind == .shared
+                ? ShareView.zoneID(ofRow: zone.name) : ZoneID(name: zone.name, owner: caller.recordName))
+          }
+        }
+      }
     }
   }
 

@@ -17,7 +17,7 @@ public protocol NewsExchange: AnyObject, Sendable {
 public enum NewsEvent: Sendable {
   /// Sent by another server.
   case message([UInt8])
-  /// The connection was lost for a while: messages may be missing.
+  /// The exchange listens from now on. Messages of before may be missing, at its start or after a loss of its connection.
   case gap
 }
 

@@ -165,6 +165,9 @@ public final class NotificationHub: Sendable {
   /// Whether anybody would hear of a change.
   func hasListener(_ app: App) -> Bool { state.withLock { $0.listeners[app] != nil } }
 
+  /// Everything that anybody would hear of.
+  var apps: [App] { state.withLock { Array($0.listeners.keys) } }
+
   /// Polls that wait now.
   public var waiting: Int { state.withLock { $0.waiting } }
 

@@ -28,20 +28,23 @@ extension ZoneModification {
   }
 
   /// Fails the saves that would take a user beyond the quota, in the order of the request. What a delete frees, the saves
-  /// after it may use; a save that makes a record no greater always works.
-  func judgeQuota(_ reader: any StorageReader) throws {
+  /// after it may use; a save that makes a record no greater always works. Returns whether one failed.
+  func judgeQuota(_ reader: any StorageReader) throws -> Bool {
     var usages: [Int64: StoredUsage] = [:]
+    var failed = false
     for step in steps where step.failure == nil {
       step.growth = try growth(step, reader)
       var usage = try usages[step.growth.payer] ?? reader.usage(of: step.growth.payer)
       if step.growth.bytes > 0, let quota = usage.quota, usage.bytes + step.growth.bytes > quota {
         step.failure = CloudError(
           .quotaExceeded, "The user has \(quota) bytes, of which \(max(0, quota - usage.bytes)) are left")
+        failed = true
       } else {
         usage.bytes += step.growth.bytes
       }
       usages[step.growth.payer] = usage
     }
+    return failed
   }
 
   /// Notes what the request changes; before the rows of the cascade are changed, from which that is known.

@@ -100,9 +100,10 @@ struct ZoneModification {
       steps.append(step)
     }
     if !(isAtomic && hasFailure) {
-      try judgeQuota(reader)
       try judgeSharedParents(reader)
-      try judgeReferences(reader)
+      // What a delete frees counts only where it is carried out, so quotas are judged last; what they fail may take others
+      // along.
+      repeat { try judgeReferences(reader) } while try judgeQuota(reader)
     }
     if isAtomic, hasFailure {
       schema = schemaBefore

@@ -31,6 +31,28 @@ extension SQLiteStorage {
     return before.position <= now.position && now.epochs.contains(last)
   }
 
+  /// Brings what the log of a store holds into its file, and removes the log. Nobody may work on the store.
+  ///
+  /// - Returns: false where the store is damaged; then nothing has changed.
+  public static func settle(_ path: String) throws -> Bool {
+    do {
+      let connection = try Connection(path: path, mode: .readWrite)
+      // Reading undoes what a transaction has left that broke off; the last connection that closes removes the log.
+      _ = try connection.scalar("SELECT count(*) FROM sqlite_master")
+      _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+      return true
+    } catch {
+      guard error.isDamage else { throw error }
+      return false
+    }
+  }
+
+  /// The format of a store where this version does not know it: a newer one has written it.
+  public static func newerFormat(of path: String) throws -> Int64? {
+    let format = try Connection(path: path, mode: .readWrite).scalar("PRAGMA user_version")?.asInteger ?? 0
+    return format > SQLiteTables.format ? format : nil
+  }
+
   /// The assets that a store wants.
   public static func assets(in path: String) throws -> [AssetSummary] {
     let connection = try Connection(path: path, mode: .readWrite)

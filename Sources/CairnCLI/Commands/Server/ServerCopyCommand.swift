@@ -27,7 +27,10 @@
       let summary: StoreCopy.Summary
       do {
         summary = try StoreCopy(from: (source.storage, source.assets), to: (target.storage, target.assets)).run()
-      } catch {
+        try target.publish()
+      } catch let error as ServerStartError {
+        throw CommandError(.failed, error.sentence, remedy: error.remedy)
+      } catch let error as CloudError {
         if error.code == .exists {
           throw CommandError(.failed, error.reason, remedy: "copy to an empty folder or database")
         }
@@ -53,6 +56,8 @@
     let storage: any Storage
     let assets: any AssetStore
     private let lock: DataDirectory.Lock?
+    /// Of a folder that has no store before the copy is whole.
+    private var filling: DataDirectory?
 
     init(_ text: String, isSource: Bool) throws {
       let place = try StorePlace(text: text)
@@ -62,7 +67,12 @@
           let directory =
             isSource ? try DataDirectory.existing(path, option: "--from") : try DataDirectory(path, option: "--to")
           lock = try directory.takeLock()
-          storage = try directory.openStorage()
+          if isSource || DataDirectory.exists(path) {
+            storage = try directory.openStorage()
+          } else {
+            storage = try directory.openIncomingStorage()
+            filling = directory
+          }
           assets = try directory.openAssets()
         } catch { throw CommandError(error) }
       case .postgres(let url):
@@ -83,6 +93,13 @@
         throw CommandError(
           .failed, "PostgreSQL can't be asked who works on it (\(error))", remedy: "run the command again")
       }
+    }
+
+    /// Makes what was copied count.
+    func publish() throws(ServerStartError) {
+      guard let filling else { return }
+      storage.close()
+      try filling.publishIncoming()
     }
 
     func close() {
