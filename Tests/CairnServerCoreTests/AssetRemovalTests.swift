@@ -23,12 +23,15 @@ import Testing
     #expect(eventually { core.queuedWrites == 0 })
     let gate = DispatchSemaphore(value: 0)
     let ended = Mutex<[String]>([])
+    let isRunning = DispatchSemaphore(value: 0)
     core.storage.submit { _ in
+      isRunning.signal()
       gate.wait()
       return {}
     } failed: { _ in
     }
-    #expect(eventually { core.queuedWrites == 1 })
+    // From now on whatever is queued waits for the next transaction.
+    isRunning.wait()
     let operation = IncomingOperation(RecordOperation(.forceDelete, world.note("a")))
     core.modify(world.cloud.caller, world.cloud.scope, Modification(operations: [operation]), RequestOptions()) {
       result in
