@@ -2,6 +2,7 @@ import CairnEngine
 import CairnRecords
 import CairnTesting
 import Foundation
+import ProcessSupport
 import StoreSupport
 import Synchronization
 import Testing

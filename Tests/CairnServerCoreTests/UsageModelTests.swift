@@ -4,6 +4,7 @@ import CairnRecords
 import CairnSQLite
 import CairnTesting
 import Foundation
+import ProcessSupport
 import StoreSupport
 import Synchronization
 import Testing
