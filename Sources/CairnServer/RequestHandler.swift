@@ -87,6 +87,9 @@ final class RequestHandler: HTTPHandler {
     }
     guard request.path == "/health" else { return nil }
     visit.operation = "health"
+    guard request.method == "GET" || request.method == "HEAD" else {
+      throw CloudError(.badRequest, "The health is fetched with GET")
+    }
     return { [self] answer in answer(health()) }
   }
 

@@ -51,6 +51,12 @@ import Testing
       ("no host", "Content-Length: 2\r\n\r\n{}"), ("two hosts", "Host: x\r\nHost: y\r\nContent-Length: 2\r\n\r\n{}"),
       ("length no number", "Host: x\r\nContent-Length: 0x5\r\n\r\nhello"),
       ("body too large", "Host: x\r\nContent-Length: 99999999999\r\n\r\n"),
+      ("a blank before the colon", "Host: x\r\nContent-Length : 5\r\n\r\nhello"),
+      ("a tab before the colon", "Host: x\r\nContent-Length\t: 5\r\n\r\nhello"),
+      ("a continued length", "Host: x\r\nContent-Length:\r\n 5\r\n\r\nhello"),
+      ("a blank before the chunks", "Host: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+      ("chunks of another name", "Host: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+      ("chunks and more", "Host: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
       ("negative length", "Host: x\r\nContent-Length: -1\r\n\r\n"),
     ])
   func refused(_ name: String, _ rest: String) throws {
@@ -61,6 +67,24 @@ import Testing
     let status = try? connection.answer().status
     #expect(status.map { (400..<500).contains($0) } ?? true, "\(name): \(status ?? 0)")
     #expect(try peer.get("zones/list").status == 200)
+  }
+
+  @Test("what follows a refused request on its connection is not read as another")
+  func nothingSmuggled() throws {
+    let peer = try Peer(.loopback)
+    for head in [
+      "Content-Length : 36", "Content-Length:\r\n 36", "Transfer-Encoding : chunked",
+      "Content-Length: 1\r\nContent-Length: 2",
+    ] {
+      let connection = try RawConnection(port: peer.port)
+      let hidden = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+      try connection.send(
+        "POST \(Peer.path)zones/list?ckSession=a%2Bb%2Fc%3D%3D HTTP/1.1\r\nHost: x\r\n\(head)\r\n\r\n\(hidden)")
+      #expect(try connection.answer().status == 400, "\(head)")
+      #expect(throws: (any Error).self, "\(head)") { try connection.answer() }
+    }
+    #expect(try peer.call("POST", "/health", query: "").code == "BAD_REQUEST")
+    #expect(try peer.call("{}GET", "/health", query: "").status == 400)
   }
 
   @Test("health, response headers and status of errors")

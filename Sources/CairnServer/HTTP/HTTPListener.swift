@@ -153,13 +153,17 @@ final class HTTPListener: @unchecked Sendable {
     if counters.withLock({ $0.isStopping }) {
       return CloudError(.tryAgainLater, "The server is stopping", retryAfter: 1)
     }
-    let lengths = values(connection, "Content-Length")
-    let encoding = values(connection, "Transfer-Encoding")
-    if version == "HTTP/1.1", values(connection, "Host").count != 1 {
+    let framing = framing(connection)
+    if version == "HTTP/1.1", framing.hosts != 1 {
       return CloudError(.badRequest, "A request needs one Host header")
     }
-    if lengths.count > 1 || !(lengths.isEmpty || encoding.isEmpty) {
+    if !framing.isPlain { return CloudError(.badRequest, "The name of a header is broken") }
+    let (lengths, encodings) = (framing.lengths, framing.encodings)
+    if lengths.count > 1 || !(lengths.isEmpty || encodings.isEmpty) {
       return CloudError(.badRequest, "A request needs one length: Content-Length or Transfer-Encoding")
+    }
+    if !encodings.isEmpty, encodings.map({ $0.lowercased() }) != ["chunked"] {
+      return CloudError(.badRequest, "The only Transfer-Encoding is chunked")
     }
     guard let length = lengths.first else { return nil }
     guard let count = UInt64(length) else { return CloudError(.badRequest, "Content-Length is no number") }
@@ -227,10 +231,28 @@ final class HTTPListener: @unchecked Sendable {
     return request
   }
 
-  private func values(_ connection: OpaquePointer, _ name: String) -> [String] {
-    var found: [String] = []
+  /// What says where a request ends.
+  private struct Framing {
+    var hosts = 0
+    var lengths: [String] = []
+    var encodings: [String] = []
+    var isPlain = true
+  }
+
+  /// libmicrohttpd takes a blank before the colon, and a continued line, as a part of the header's name: it would read the
+  /// body as the next request, where a proxy in front has read a length.
+  private func framing(_ connection: OpaquePointer) -> Framing {
+    var found = Framing()
     forEachValue(connection, .HEADER_KIND) { key, value in
-      if key.utf8.count == name.utf8.count, key.lowercased() == name.lowercased() { found.append(value) }
+      let name = key.lowercased()
+      switch name {
+      case "host": found.hosts += 1
+      case "content-length": found.lengths.append(value)
+      case "transfer-encoding": found.encodings.append(value)
+      default:
+        let isOdd = name.utf8.contains { $0 <= 0x20 || $0 >= 0x7f }
+        if isOdd || name.hasPrefix("content-length") || name.hasPrefix("transfer-encoding") { found.isPlain = false }
+      }
     }
     return found
   }
