@@ -144,10 +144,13 @@ extension PostgresSession {
     }
   }
 
-  func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws {
+  func scan(
+    _ zone: Int64, after position: Int64, before end: Int64, newestFirst: Bool,
+    _ body: (StoredRecord) throws -> Bool
+  ) throws {
     try settle()
     let order = newestFirst ? "DESC" : "ASC"
-    var (low, high) = (position, Int64.max)
+    var (low, high) = (position, end)
     try page { limit in
       let rows = try query(
         """

@@ -37,6 +37,10 @@ extension PostgresSession {
       """, [all])
     try changeLater("DELETE FROM zones WHERE database = ANY($1)", [all])
     try changeLater("DELETE FROM subscriptions WHERE database = ANY($1)", [all])
+    let names = PublicSubscriptionRange(of: user)
+    try changeLater(
+      "DELETE FROM subscriptions WHERE database = ANY($1) AND id >= $2 AND id < $3",
+      [.ints(try keys(of: 0)), .name(names.first), .name(names.end)])
     try changeLater("DELETE FROM databases WHERE key = ANY($1)", [all])
     try changeLater("DELETE FROM database_names WHERE user_key = $1", [.int(user)])
     try changeLater("DELETE FROM couriers WHERE user_key = $1", [.int(user)])

@@ -24,7 +24,8 @@ struct Features: Hashable, Sendable {
   }
 
   private mutating func read(_ list: String) {
-    for name in list.split(separator: ",") {
+    for part in list.split(separator: ",") {
+      let name = part.filter { $0 != " " }
       switch name {
       case "conflict-record": conflictRecord = true
       case "tombstone-type": tombstoneType = true

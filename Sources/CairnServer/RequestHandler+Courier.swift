@@ -13,11 +13,13 @@ extension RequestHandler {
       return answer(.failure(CloudError(.badRequest, "Notifications are fetched with GET")))
     }
     let hub = server.notifications
-    let poll = server.poll(String(request.path.dropFirst(RequestHandler.courierPath.utf8.count))) { result in
+    let token = String(request.path.dropFirst(RequestHandler.courierPath.utf8.count))
+    let poll = server.poll(token, isAbandoned: request.hasLeft) { result in
       answer(RequestHandler.response(result))
     }
     guard let poll else { return }
-    // libmicrohttpd does not notice that a client has left while its connection is suspended: the clock ends its poll.
+    // libmicrohttpd does not notice that a client has left while its connection is suspended: the clock ends its poll, or
+    // the first news, which then waits for the next one.
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(server.settings.pollHold)) {
       hub.timeOut(poll)
     }

@@ -134,9 +134,8 @@ final class RequestHandler: HTTPHandler {
     let switches = visit.app?.switches ?? []
     return EndpointCall(
       server: server, caller: caller, scope: scope, features: Features(request.argument("cairn"), switches),
-      wantsToken: request.argument("getCurrentSyncToken") == "true",
-      numbersAsStrings: request.argument("numbersAsStrings") == "true"
-        || request.argument("numberAsStrings") == "true",
+      wantsToken: request.isTrue("getCurrentSyncToken"),
+      numbersAsStrings: request.isTrue("numbersAsStrings") || request.isTrue("numberAsStrings"),
       clientID: request.argument("clientId"), base: base(request), body: try body(request))
   }
 

@@ -26,6 +26,6 @@ struct Visit: Sendable {
     method = request.method
     bodyBytes = request.body.count
     address = request.address
-    takesGzip = request.header("accept-encoding")?.contains("gzip") ?? false
+    takesGzip = request.acceptsGzip
   }
 }

@@ -9,7 +9,7 @@ public struct ZoneFeedQuery: Sendable {
   /// Names of the fields that are wanted; nil for all.
   public var desiredKeys: [String]?
   public var desiredTypes: [String]?
-  /// Newest first; only without a token.
+  /// Newest first. A run in reverse begins without a token; its tokens go on with it.
   public var reverse = false
 
   public init(zone: ZoneID, token: ChangeToken? = nil) {
@@ -138,17 +138,25 @@ extension CloudServer {
       throw CloudError(.badRequest, "AppDefaultZone does not support getChanges call")
     }
     let hasToken = request.token.map { !$0.rawValue.isEmpty } ?? false
-    if request.reverse, hasToken { throw CloudError(.badRequest, "reverse works only without a syncToken") }
     let start = try start(
       request.token, .zone, zone.epochs, incarnation: zone.incarnation, newest: zone.position, pruned: zone.pruned,
       options)
+    if request.reverse, hasToken, !start.isReverse {
+      throw CloudError(.badRequest, "reverse begins without a syncToken")
+    }
+    let isReverse = request.reverse || start.isReverse
     var collector = PageCollector(
       start: start, limit: pageLimit(request.resultsLimit, options), types: request.desiredTypes)
     collector.rowsLeft = settings.rowsPerScan
+    // Nothing has been read yet, should the page have no room at all.
+    if isReverse, !start.isReverse { collector.position = start.head + 1 }
     collector.bytesLeft = bytesLeft
     let id = zone.id(for: caller)
     var entries: [FeedEntry] = []
-    try scan(zone, after: start.position, newestFirst: request.reverse, reader) { row in
+    try scan(
+      zone, after: isReverse ? 0 : start.position, before: start.isReverse ? start.position : .max,
+      newestFirst: isReverse, reader
+    ) { row in
       switch collector.take(row) {
       case .skip: return true
       case .stop: return false
@@ -158,11 +166,13 @@ extension CloudServer {
       }
     }
     bytesLeft = collector.bytesLeft
-    let moreComing = collector.isCutOff && !request.reverse
+    let moreComing = collector.isCutOff
+    // What has changed since a run in reverse began comes after it, in the order of changes.
+    let last = start.isReverse ? start.head : max(zone.position, start.position)
     let end = FeedToken(
       .zone, epochs: zone.epochs, incarnation: zone.incarnation,
-      position: moreComing ? collector.position : max(zone.position, start.position), head: start.head,
-      replaysTombstones: start.replaysTombstones)
+      position: moreComing ? collector.position : last, head: start.head,
+      replaysTombstones: start.replaysTombstones, isReverse: isReverse && moreComing)
     return FeedPage(zone: id, entries: entries, token: end.changeToken, moreComing: moreComing)
   }
 
@@ -194,7 +204,7 @@ private struct PageCollector {
   var rowsLeft = Int.max
   var bytesLeft = Int.max
   var shown = 0
-  /// Everything up to here is on this page or of no interest.
+  /// Everything up to here, in reverse down to here, is on this page or of no interest.
   var position: Int64
   var isCutOff = false
 

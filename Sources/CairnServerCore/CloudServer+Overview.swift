@@ -46,7 +46,7 @@ extension CloudServer {
 
   private func newestChange(_ zone: Int64, _ reader: any StorageReader) throws -> Int64? {
     var found: Int64?
-    try reader.scan(zone, after: 0, newestFirst: true) { row in
+    try reader.scan(zone, after: 0, before: .max, newestFirst: true) { row in
       found = row.modified
       return false
     }

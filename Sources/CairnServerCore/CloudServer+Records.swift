@@ -104,10 +104,7 @@ extension CloudServer {
     if !storage.isShared { memory.withLock { $0.schemas[SchemaKey(scope)] = (0, schema) } }
     var answer = ModificationOutcome(outcomes: outcomes.compactMap { $0 })
     answer.notifications = others
-    if let finder {
-      answer.notifications.append(
-        News(app: NotificationHub.App(caller, scope), notifications: finder.found, clientID: request.clientID))
-    }
+    answer.notifications += finder?.news(from: request.clientID) ?? []
     if let id = request.tokenZone {
       // A missing zone has failed its operations already; there is no token to add then.
       do { answer.token = caughtUp(try zone(id, caller, database, writer)) } catch let error as CloudError

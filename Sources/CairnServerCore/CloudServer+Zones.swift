@@ -70,7 +70,7 @@ extension CloudServer {
     }
     let (database, caller) = try open(caller, scope, toWrite: true)
     defer { if operations.contains(where: \.isDelete) { removeGarbage() } }
-    let (results, news, others) = try write(in: database.key) { [self] writer in
+    let (results, news) = try write(in: database.key) { [self] writer in
       var others: [News] = []
       var finder = try NotificationFinder(self, caller, scope, database, writer)
       let results = try operations.map { operation -> Result<ZoneAnswer, CloudError> in
@@ -86,10 +86,9 @@ extension CloudServer {
           return .failure(error)
         }
       }
-      return (results, finder?.found ?? [], others)
+      return (results, (finder?.news(from: clientID) ?? []) + others)
     }
-    tell(news, NotificationHub.App(caller, scope), from: clientID)
-    tell(others)
+    tell(news)
     return results
   }
 

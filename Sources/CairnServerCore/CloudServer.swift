@@ -224,9 +224,11 @@ public final class CloudServer: Sendable {
 
   /// Whether the zone's owner is the caller, by name or by one of the words for it.
   public static func owns(_ caller: Caller, _ id: ZoneID) -> Bool {
-    id.owner == caller.zoneOwner || id.owner == ZoneID.currentOwner || id.owner == "__defaultOwner__"
-      || id.owner.isEmpty
+    id.owner == caller.zoneOwner || meansCaller(id.owner) || id.owner.isEmpty
   }
+
+  /// Whether a user's name is one of the words for whoever asks (web-services section 6).
+  static func meansCaller(_ name: String) -> Bool { name == ZoneID.currentOwner || name == "__defaultOwner__" }
 
   /// The lesser of what the client asked for, what the server gives and what `page=N` raised that to.
   func pageLimit(_ requested: Int?, _ options: RequestOptions) -> Int {

@@ -9,13 +9,13 @@ extension JSONWriter {
     let kind = FieldKind(of: value)
     literal("{\"type\":\"")
     if kind.isList, style.namesListsLIST { literal("LIST") } else { literal(kind.name) }
-    if case .encrypted(let inner) = value {
+    // ENCRYPTED_BYTES says so by its name.
+    if case .encrypted = value, kind.type != .encryptedBytes {
       literal("\",\"isEncrypted\":true,\"value\":")
-      bareValue(inner, style)
     } else {
       literal("\",\"value\":")
-      bareValue(value, style)
     }
+    bareValue(value, style)
     endObject()
   }
 

@@ -52,6 +52,33 @@ import Testing
     }
   }
 
+  @Test(
+    "section 6: a filter on users means the caller by __defaultOwner__ and _defaultOwner",
+    arguments: [
+      "__defaultOwner__", "_defaultOwner",
+    ])
+  func callersOwn(_ word: String) throws {
+    let world = try World()
+    let other = try world.server.cloud(user: "berta")
+    let scope = DatabaseScope(container: world.cloud.scope.container, kind: .public)
+    for (name, caller) in [("a", world.cloud.caller), ("b", other.caller)] {
+      let record = Record(id: RecordID(name: name, zone: ZoneID(name: "_defaultZone")), type: "Note")
+      _ = try world.server.core.modify(
+        caller, scope, Modification(operations: [IncomingOperation(RecordOperation(.create, record))]))
+    }
+    for field in [SystemField.createdUserRecordName, .modifiedUserRecordName] {
+      for (comparator, value) in [
+        (Comparator.equals, FieldValue.string(word)),
+        (.equals, .reference(Reference(recordName: word, action: .none))),
+        (.isIn, .list(.string, [.string(word)])),
+      ] {
+        let query = RecordQuery(recordType: "Note", filters: [QueryFilter(comparator, .system(field), value)])
+        let run = QueryRun(query, in: ZoneID(name: "_defaultZone"))
+        #expect(try world.server.core.query(other.caller, scope, run).records.map(\.id.name) == ["b"], "\(comparator)")
+      }
+    }
+  }
+
   @Test("W29: records that go or come between pages disturb no other; short pages go on")
   func changesBetweenPages() throws {
     var settings = ServerSettings()

@@ -50,6 +50,20 @@ import Testing
     #expect(try typed(world, "d", .timestamp(1)).error?.code == .badRequest)
   }
 
+  @Test("W15: a provisional STRING that is no base64 yields to nothing, whichever record has it")
+  func onlyText() throws {
+    for texts in [["no base64!"], ["AQID", "no base64!"], ["no base64!", "AQID"]] {
+      let world = try World()
+      for (i, text) in texts.enumerated() { #expect(try untyped(world, "a\(i)", .string(text)).error == nil) }
+      let error = try #require(try typed(world, "b", .bytes([9])).error)
+      #expect(error.code == .badRequest && error.reason.contains("STRING") && error.reason.contains("BYTES"))
+      for (i, text) in texts.enumerated() { #expect(try field(world, "a\(i)") == .string(text)) }
+    }
+    let world = try World()
+    _ = try untyped(world, "a", .list(.string, [.string("AQID"), .string("?")]))
+    #expect(try typed(world, "b", .list(.bytes, [.bytes([9])])).error?.code == .badRequest)
+  }
+
   @Test("W15: a provisional INT64 yields to DOUBLE and TIMESTAMP", arguments: [FieldValue.double(1), .timestamp(1)])
   func yieldingNumbers(_ value: FieldValue) throws {
     let world = try World()

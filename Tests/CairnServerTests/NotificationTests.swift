@@ -193,7 +193,7 @@ import Testing
     #expect(ContinuousClock.now - start < .milliseconds(peer.core.settings.pollHold / 2))
   }
 
-  @Test("a client that leaves while it waits does no harm")
+  @Test("W35: a client that leaves while it waits does no harm, and what it has missed waits for its next poll")
   func leave() throws {
     let peer = try Peer(.loopback)
     _ = try modify(peer, "create", #""subscriptionID":"all","subscriptionType":"database""#)
@@ -205,6 +205,8 @@ import Testing
     }
     try peer.save("a", "{}")
     try waiting(peer, 0)
+    let missed = try peer.call("GET", path, query: "")
+    #expect(missed.status == 200 && missed["ck"]?["fet"]?["sid"] == .string("all"))
     let back = try poll(peer, path)
     try waiting(peer, 1)
     try peer.save("b", "{}")

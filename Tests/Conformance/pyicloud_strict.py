@@ -41,7 +41,6 @@ def connect(url, ca, api_token, token):
         session,
         {"ckAPIToken": api_token, "ckWebAuthToken": token, "remapEnums": True, "getCurrentSyncToken": True},
         validation_extra="forbid",
-        bool_param_style="lower",
     )
 
 
@@ -155,6 +154,7 @@ def queries(client):
 def feeds(client):
     whole = changes(client)
     check("W19 pages of one equal one page", names(changes(client, limit=1)) == names(whole), names(whole))
+    check("section 8 reverse, in pages of two", names(changes(client, limit=2, reverse=True)) == names(whole)[::-1])
     token = whole[-1].syncToken
     check("W19 the same token gives the same answer", changes(client, token)[0].syncToken == token)
     for i in range(5):

@@ -73,6 +73,18 @@ final class HTTPConnection: Sendable {
     return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
   }
 
+  /// Whether the client has closed its side. The caller sees to it that the descriptor is still this connection's.
+  var hasLeft: Bool {
+    #if canImport(Glibc)
+      // POLLRDHUP, also behind bytes that nobody has read, such as the goodbye of TLS.
+      var state = pollfd(fd: descriptor, events: 0x2000, revents: 0)
+      return poll(&state, 1, 0) > 0
+    #else
+      var byte: UInt8 = 0
+      return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
+    #endif
+  }
+
   /// Ends the connection as if the client had. The caller sees to it that the descriptor is still this connection's.
   func cut() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 

@@ -221,6 +221,7 @@ final class HTTPListener: @unchecked Sendable {
     request.sink = exchange.sink
     request.target = exchange.target
     request.address = exchange.peer.address
+    request.hasLeft = { exchange.peer.hasLeft }
     handler.handle(request) { exchange.finish($0) }
   }
 

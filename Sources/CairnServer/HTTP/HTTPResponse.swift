@@ -66,11 +66,9 @@ public final class HTTPResponse: @unchecked Sendable {
 
   func hasHeader(_ name: String) -> Bool { headers.contains { $0.name == name } }
 
-  /// Compresses the body where that is worth it.
+  /// Compresses the body, also a short one: whoever asks for gzip may count on it (web-services section 1).
   func compress() {
-    guard body.count > 1024, let packed = Gzip.compress(UnsafeBufferPointer(body)), packed.count < body.count else {
-      return
-    }
+    guard !body.isEmpty, let packed = Gzip.compress(UnsafeBufferPointer(body)) else { return }
     free(body.baseAddress)
     body = HTTPResponse.copy(packed)
     headers.append(("Content-Encoding", "gzip"))

@@ -109,7 +109,7 @@ extension StoreCopyReader {
   public func copyRecords(_ zone: Int64, _ body: (StoreCopyPart) throws -> Void) throws {
     var batch: [StoredRecord] = []
     var bytes = 0
-    try scan(zone, after: -1, newestFirst: false) { record in
+    try scan(zone, after: -1, before: .max, newestFirst: false) { record in
       batch.append(record)
       bytes += record.fields.count
       if batch.count == StoreCopyBatch.records || bytes > StoreCopyBatch.bytes {

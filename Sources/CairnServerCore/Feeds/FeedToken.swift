@@ -21,22 +21,26 @@ struct FeedToken: Hashable, Sendable {
   var head: Int64
   /// Inside such a run, tombstones up to the head are wanted too (`tombstone-all`).
   var replaysTombstones: Bool
+  /// Inside a run that goes from the newest change to the oldest, `position` is the last one that has been read.
+  var isReverse: Bool
 
-  var furthest: Int64 { max(position, head) }
+  var furthest: Int64 { isReverse ? head : max(position, head) }
 
   static let length = 48
 
   init(
     _ namespace: Namespace, epochs: Epochs, incarnation: Int64, position: Int64, head: Int64 = 0,
-    replaysTombstones: Bool = false
+    replaysTombstones: Bool = false, isReverse: Bool = false
   ) {
     self.namespace = namespace
     self.incarnation = incarnation
     self.position = position
     // A run that has passed its head is like any other reader: tokens stay independent of how the reader came here.
-    self.head = head > position ? head : 0
-    self.replaysTombstones = replaysTombstones && head > position
-    epoch = epochs.name(of: max(position, head))
+    let isInRun = head > position || isReverse
+    self.head = isInRun ? head : 0
+    self.replaysTombstones = replaysTombstones && isInRun
+    self.isReverse = isReverse
+    epoch = epochs.name(of: isReverse ? head : max(position, head))
   }
 
   /// Reads a token. Throws the answers of web-services section 8 for garbage, truncation and the wrong namespace.
@@ -48,6 +52,7 @@ struct FeedToken: Hashable, Sendable {
     else { throw CloudError(.badRequest, "Invalid continuation format") }
     self.namespace = namespace
     replaysTombstones = bytes[0] & 1 != 0
+    isReverse = bytes[0] & 2 != 0
     epoch = UInt32(truncatingIfNeeded: FeedToken.integer(bytes[1..<5]))
     incarnation = Int64(bitPattern: FeedToken.integer(bytes[5..<13]))
     position = Int64(FeedToken.integer(bytes[13..<19]))
@@ -55,7 +60,7 @@ struct FeedToken: Hashable, Sendable {
   }
 
   var changeToken: ChangeToken {
-    var bytes: [UInt8] = [replaysTombstones ? 1 : 0]
+    var bytes: [UInt8] = [(replaysTombstones ? 1 : 0) | (isReverse ? 2 : 0)]
     bytes.reserveCapacity(33)
     FeedToken.append(UInt64(epoch), 4, to: &bytes)
     FeedToken.append(UInt64(bitPattern: incarnation), 8, to: &bytes)

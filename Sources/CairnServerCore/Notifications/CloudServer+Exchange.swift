@@ -135,9 +135,10 @@ extension CloudServer {
     exchange.tell(NewsMessage.courier(token).encoded)
   }
 
-  /// Asks for the next notification at an address, see ``NotificationHub/poll(_:_:)``.
+  /// Asks for the next notification at an address, see ``NotificationHub/poll(_:isAbandoned:_:)``.
   public func poll(
-    _ token: String, _ answer: @escaping @Sendable (PollAnswer) -> Void
+    _ token: String, isAbandoned: @escaping @Sendable () -> Bool = { false },
+    _ answer: @escaping @Sendable (PollAnswer) -> Void
   ) -> NotificationHub.Poll? {
     if storage.exchange != nil {
       do {
@@ -149,7 +150,7 @@ extension CloudServer {
       }
       noteUse(token)
     }
-    return notifications.poll(token, answer)
+    return notifications.poll(token, isAbandoned: isAbandoned, answer)
   }
 
   private func noteUse(_ token: String) {

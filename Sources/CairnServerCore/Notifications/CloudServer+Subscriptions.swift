@@ -3,8 +3,10 @@ import CairnRecords
 extension CloudServer {
   /// All subscriptions of a database, by name (subscriptions/list).
   public func subscriptions(_ caller: Caller, _ scope: DatabaseScope) throws(CloudError) -> [Subscription] {
-    let (database, caller) = try openSubscriptions(caller, scope)
-    return try read { try $0.subscriptions(database.key).map { CloudServer.subscription($0, caller) } }
+    let (database, caller) = try open(caller, scope, toWrite: true)
+    return try read { reader in
+      CloudServer.own(try reader.subscriptions(database.key), caller).map { CloudServer.subscription($0, caller) }
+    }
   }
 
   /// One result per name (subscriptions/lookup).
@@ -24,7 +26,7 @@ extension CloudServer {
     _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<Subscription?, CloudError>] {
     try checkCount(operations.count, options)
-    let (database, caller) = try openSubscriptions(caller, scope)
+    let (database, caller) = try open(caller, scope, toWrite: true)
     return try write(in: database.key) { [self] writer in
       try operations.map { operation in
         do {
@@ -34,7 +36,8 @@ extension CloudServer {
           case .update(let subscription):
             return .success(try put(subscription, isNew: false, caller, scope, database, writer))
           case .delete(let id):
-            guard try writer.removeSubscription(database.key, id: id) else { throw CloudServer.noSubscription }
+            let row = CloudServer.rowID(id, caller)
+            guard try writer.removeSubscription(database.key, id: row) else { throw CloudServer.noSubscription }
             return .success(nil)
           case .failed(_, let error): throw error
           }
@@ -45,14 +48,19 @@ extension CloudServer {
     }
   }
 
-  /// Subscriptions of a public database would be everybody's.
-  private func openSubscriptions(
-    _ caller: Caller, _ scope: DatabaseScope
-  ) throws(CloudError) -> (StoredDatabase, Caller) {
-    guard scope.kind != .public else {
-      throw CloudError(.badRequest, "Subscriptions of the public database are not served yet")
+  /// Those of the caller: only the public database has others.
+  private static func own(_ rows: [StoredSubscription], _ caller: Caller) -> [StoredSubscription] {
+    guard caller.isInPublic else { return rows }
+    return rows.compactMap { row in
+      guard let shared = PublicSubscription(row: row.id), shared.user == caller.key else { return nil }
+      var row = row
+      row.id = shared.id
+      return row
     }
-    return try open(caller, scope, toWrite: true)
+  }
+
+  private static func rowID(_ id: String, _ caller: Caller) -> String {
+    caller.isInPublic ? PublicSubscription(user: caller.key, id: id).row : id
   }
 
   private static let noSubscription = CloudError(.notFound, "Subscription not found")
@@ -67,7 +75,7 @@ extension CloudServer {
     guard (1...255).contains(id.count), id.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
       throw CloudError(.badRequest, "A subscriptionID has 1 to 255 bytes and no control characters")
     }
-    let present = try writer.subscriptions(database.key)
+    let present = CloudServer.own(try writer.subscriptions(database.key), caller)
     let isTaken = present.contains { $0.id == subscription.id }
     if isNew, isTaken { throw CloudError(.exists, "Subscription '\(subscription.id)' exists") }
     if !isNew, !isTaken { throw CloudServer.noSubscription }
@@ -78,12 +86,16 @@ extension CloudServer {
       throw CloudError(.badRequest, "A subscription may have \(settings.bytesPerSubscription) bytes")
     }
     let zone = try subscription.zone.map { try self.zone($0, caller, database, writer) }
-    if let query = subscription.query { _ = try QueryPlan(query, try schema(scope, writer)) }
-    let row = StoredSubscription(
-      id: subscription.id, kind: subscription.kind, zone: zone?.rowName,
+    if let query = subscription.query?.asked(by: caller) {
+      subscription.query = query
+      _ = try QueryPlan(query, try schema(scope, writer))
+    }
+    var row = StoredSubscription(
+      id: CloudServer.rowID(subscription.id, caller), kind: subscription.kind, zone: zone?.rowName,
       query: subscription.query?.encoded, events: subscription.firesOn.reduce(0) { $0 | 1 << Int64($1.rawValue) },
       firesOnce: subscription.firesOnce, content: subscription.content)
     try writer.putSubscription(database.key, row)
+    row.id = subscription.id
     return CloudServer.subscription(row, caller)
   }
 

@@ -16,19 +16,29 @@ struct NotificationFinder {
   let scope: DatabaseScope
   let database: StoredDatabase
   private var subscriptions: [StoredSubscription]
-  private(set) var found: [CloudNotification] = []
+  /// What the users are told, by their keys, in the order in which it happened.
+  private var found: [(user: Int64, notification: CloudNotification)] = []
 
   /// Nil where nobody listens.
   init?(
     _ server: CloudServer, _ caller: Caller, _ scope: DatabaseScope, _ database: StoredDatabase,
     _ reader: any StorageReader
   ) throws {
-    guard server.notifications.hasListener(NotificationHub.App(caller, scope)) else { return nil }
+    var listeners: Set<Int64> = []
+    if scope.kind == .public {
+      listeners = server.notifications.listeners(scope.container, scope.environment)
+      guard !listeners.isEmpty else { return nil }
+    } else {
+      guard server.notifications.hasListener(NotificationHub.App(caller, scope)) else { return nil }
+    }
     self.server = server
     self.caller = caller
     self.scope = scope
     self.database = database
     subscriptions = try reader.subscriptions(database.key)
+    if scope.kind == .public {
+      subscriptions.removeAll { row in PublicSubscription(row: row.id).map { !listeners.contains($0.user) } ?? true }
+    }
     if subscriptions.isEmpty { return nil }
   }
 
@@ -82,14 +92,27 @@ struct NotificationFinder {
   private mutating func fire(
     _ subscription: StoredSubscription, _ zone: ZoneID, _ change: Change?, _ writer: any StorageWriter
   ) throws {
-    found.append(
-      CloudNotification(
-        container: scope.container, environment: scope.environment, subscription: subscription.id,
-        zone: zone,
-        change: change.map { CloudNotification.Change(record: $0.row.name, event: $0.event) }))
+    let shared = scope.kind == .public ? PublicSubscription(row: subscription.id) : nil
+    let notification = CloudNotification(
+      container: scope.container, environment: scope.environment, subscription: shared?.id ?? subscription.id,
+      zone: zone, change: change.map { CloudNotification.Change(record: $0.row.name, event: $0.event) })
+    found.append((shared?.user ?? caller.key, notification))
     guard subscription.firesOnce else { return }
     _ = try writer.removeSubscription(database.key, id: subscription.id)
     subscriptions.removeAll { $0.id == subscription.id }
+  }
+
+  /// What was found, for each user.
+  ///
+  /// - Parameter clientID: the caller's client, which is not told.
+  func news(from clientID: String? = nil) -> [News] {
+    var users: [Int64] = []
+    for (user, _) in found where !users.contains(user) { users.append(user) }
+    return users.map { user in
+      News(
+        app: NotificationHub.App(user, scope), notifications: found.filter { $0.user == user }.map { $0.notification },
+        clientID: user == caller.key ? clientID : nil)
+    }
   }
 }
 

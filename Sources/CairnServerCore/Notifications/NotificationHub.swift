@@ -46,6 +46,12 @@ public final class NotificationHub: Sendable {
       environment = scope.environment
     }
 
+    init(_ user: Int64, _ scope: DatabaseScope) {
+      self.user = user
+      container = scope.container
+      environment = scope.environment
+    }
+
     init(_ user: Int64, _ news: CloudNotification) {
       self.user = user
       container = news.container
@@ -67,13 +73,20 @@ public final class NotificationHub: Sendable {
 
   typealias Answer = @Sendable (PollAnswer) -> Void
 
+  fileprivate struct WaitingPoll {
+    var number: Int
+    /// Whether the client has left: nothing would reach it.
+    var isAbandoned: @Sendable () -> Bool
+    var answer: Answer
+  }
+
   fileprivate struct Courier {
     var user: Int64
     var apps: Set<App>
     /// Changes that came with the same name are not told here: their maker knows them.
     var clientID: String?
     var queue: [CloudNotification] = []
-    var poll: (number: Int, answer: Answer)?
+    var poll: WaitingPoll?
     var lastUse: Int
   }
 
@@ -168,6 +181,13 @@ public final class NotificationHub: Sendable {
   /// Everything that anybody would hear of.
   var apps: [App] { state.withLock { Array($0.listeners.keys) } }
 
+  /// The users who would hear of something in a container, by their keys.
+  func listeners(_ container: String, _ environment: ServerEnvironment) -> Set<Int64> {
+    state.withLock { state in
+      Set(state.listeners.keys.filter { $0.container == container && $0.environment == environment }.map(\.user))
+    }
+  }
+
   /// Polls that wait now.
   public var waiting: Int { state.withLock { $0.waiting } }
 
@@ -175,9 +195,14 @@ public final class NotificationHub: Sendable {
 
   /// Asks for the next notification. `answer` is called at once, or later, once.
   ///
+  /// - Parameter isAbandoned: whether the client has left meanwhile; what it would have been told stays for its next
+  ///   poll. Called with a lock held, until `answer` is.
   /// - Returns: what ``timeOut(_:)`` ends, where the poll has to wait.
   @discardableResult
-  public func poll(_ token: String, _ answer: @escaping @Sendable (PollAnswer) -> Void) -> Poll? {
+  public func poll(
+    _ token: String, isAbandoned: @escaping @Sendable () -> Bool = { false },
+    _ answer: @escaping @Sendable (PollAnswer) -> Void
+  ) -> Poll? {
     var older: Answer?
     let (now, poll): (PollAnswer?, Poll?) = state.withLock { state in
       guard !state.isClosed else { return (.busy, nil) }
@@ -194,7 +219,7 @@ public final class NotificationHub: Sendable {
         return (.notification("n\(state.number)", courier.queue.removeFirst()), nil)
       }
       guard state.waiting < settings.waitingPolls else { return (.busy, nil) }
-      courier.poll = (state.number, answer)
+      courier.poll = WaitingPoll(number: state.number, isAbandoned: isAbandoned, answer: answer)
       state.waiting += 1
       return (nil, Poll(courier: token, number: state.number))
     }
@@ -239,8 +264,12 @@ public final class NotificationHub: Sendable {
         if let own = courier.clientID, own == clientID { continue }
         for notification in notifications { courier.add(notification, limit: settings.notificationsPerCourier) }
         if let poll = courier.poll {
-          state.number += 1
-          answers.append((poll.answer, .notification("n\(state.number)", courier.queue.removeFirst())))
+          if poll.isAbandoned() {
+            answers.append((poll.answer, .nothing))
+          } else {
+            state.number += 1
+            answers.append((poll.answer, .notification("n\(state.number)", courier.queue.removeFirst())))
+          }
           courier.poll = nil
           state.waiting -= 1
         }

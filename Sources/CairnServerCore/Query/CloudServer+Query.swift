@@ -45,9 +45,10 @@ extension CloudServer {
           .sorted { $0.rowName.comparedBytes(to: $1.rowName) < 0 }
       }
       let schema = try schema(scope, reader)
-      let plan = try QueryPlan(request.query, schema)
+      let query = request.query.asked(by: caller)
+      let plan = try QueryPlan(query, schema)
       let fingerprint = QueryMarker.fingerprint(
-        request.query, zone: request.zone == nil ? nil : zones.first?.rowName, incarnation: database.incarnation)
+        query, zone: request.zone == nil ? nil : zones.first?.rowName, incarnation: database.incarnation)
       var start: QueryPlace?
       if let marker = request.marker, !marker.isEmpty {
         start = try QueryMarker(marker, fingerprint: fingerprint, plan).place

@@ -11,6 +11,29 @@ public struct RecordQuery: Hashable, Sendable {
     self.filters = filters
     self.sort = sort
   }
+
+  /// The query with the caller's own name where a filter names a user as `__defaultOwner__` or `_defaultOwner`
+  /// (web-services section 6).
+  func asked(by caller: Caller) -> RecordQuery {
+    var query = self
+    for i in query.filters.indices where query.filters[i].key.isUser {
+      query.filters[i].value = query.filters[i].value.naming(caller.recordName)
+    }
+    return query
+  }
+}
+
+extension FieldValue {
+  fileprivate func naming(_ user: String) -> FieldValue {
+    switch self {
+    case .string(let name): return CloudServer.meansCaller(name) ? .string(user) : self
+    case .reference(var reference):
+      if CloudServer.meansCaller(reference.recordName) { reference.recordName = user }
+      return .reference(reference)
+    case .list(let type, let elements): return .list(type, elements.map { $0.naming(user) })
+    default: return self
+    }
+  }
 }
 
 /// What a filter or an order looks at.
@@ -21,6 +44,13 @@ public enum QueryKey: Hashable, Sendable {
   /// A name under `fieldName`: system fields may be named there too, by their `___` names.
   public init(fieldName name: String) {
     self = SystemField(reserved: name).map { .system($0) } ?? .field(name)
+  }
+
+  var isUser: Bool {
+    switch self {
+    case .system(.createdUserRecordName), .system(.modifiedUserRecordName): true
+    default: false
+    }
   }
 }
 

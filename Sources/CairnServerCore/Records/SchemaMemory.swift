@@ -138,7 +138,7 @@ struct SchemaMemory: Sendable {
       guard !isLocked || recordType == RecordSharing.shareType else {
         throw CloudError(.badRequest, "Unknown field '\(field)' of '\(recordType)' in a locked schema")
       }
-      learn(kind, isFirm: isTyped, field, recordType)
+      learn(kind, isFirm: isTyped || value.isOnlyText, field, recordType)
       return nil
     }
     if isTyped {
@@ -150,7 +150,10 @@ struct SchemaMemory: Sendable {
       learn(kind, isFirm: true, field, recordType)
       return nil
     }
-    if known.kind == kind { return nil }
+    if known.kind == kind {
+      if !known.isFirm, value.isOnlyText { learn(kind, isFirm: true, field, recordType) }
+      return nil
+    }
     if !known.isFirm, known.kind.type == .int64, kind == Kind(.double, isList: known.kind.isList) {
       learn(kind, isFirm: false, field, recordType)
       return nil
@@ -204,6 +207,16 @@ extension FieldValue {
 
   var isEmptyList: Bool {
     if case .list(_, let elements) = self { elements.isEmpty } else { false }
+  }
+
+  /// Whether this is text that cannot be bytes. A STRING yields to nothing but bytes: after such a value it is firm (rule 4).
+  var isOnlyText: Bool {
+    switch self {
+    case .string(let text): Base64.decode(text) == nil
+    case .list(.string, let elements): elements.contains { $0.isOnlyText }
+    case .encrypted(let inner): inner.isOnlyText
+    default: false
+    }
   }
 
   /// The value as another type, as JSON would be read under it; nil when it does not fit.

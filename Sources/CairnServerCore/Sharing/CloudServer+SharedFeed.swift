@@ -11,21 +11,22 @@ struct FeedRow {
 }
 
 extension CloudServer {
-  /// Calls `body` with the rows of a zone's feed as its reader sees them, in the order of positions, until it returns
-  /// false.
+  /// Calls `body` with the rows of a zone's feed between two positions as its reader sees them, in the order of
+  /// positions, until it returns false.
   func scan(
-    _ zone: StoredZone, after position: Int64, newestFirst: Bool, _ reader: any StorageReader,
+    _ zone: StoredZone, after position: Int64, before end: Int64 = .max, newestFirst: Bool, _ reader: any StorageReader,
     _ body: (FeedRow) throws -> Bool
   ) throws {
     guard let view = zone.view else {
-      return try reader.scan(zone.key, after: position, newestFirst: newestFirst) {
+      return try reader.scan(zone.key, after: position, before: end, newestFirst: newestFirst) {
         try body(FeedRow(row: $0, position: $0.position))
       }
     }
     var feed = SharedFeed(view: view, zone: zone.key, position: position, chunk: newestFirst ? .max : 500)
     while true {
-      let entries = try feed.next(reader)
-      guard !entries.isEmpty else { return }
+      let found = try feed.next(reader)
+      guard !found.isEmpty else { return }
+      let entries = found.filter { $0.position < end }
       try reader.prefetch(zone.key, named: entries.map(\.name), referrersOf: [])
       for entry in newestFirst ? entries.reversed() : entries {
         guard try body(feed.row(entry, reader)) else { return }

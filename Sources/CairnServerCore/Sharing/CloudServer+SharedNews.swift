@@ -28,7 +28,7 @@ extension CloudServer {
       zone.view = nil
       if var finder = try NotificationFinder(self, owner, place.scope, place.database, writer) {
         try finder.zoneHasNews(zone, changes, schema, writer)
-        found.append(News(app: NotificationHub.App(owner, place.scope), notifications: finder.found))
+        found += finder.news()
       }
     }
     zone.view = ShareView(
@@ -42,7 +42,7 @@ extension CloudServer {
         var finder = try NotificationFinder(self, user, scope, database, writer)
       else { continue }
       try finder.zoneHasNews(zone, changes.filter { names.contains($0.row.name) }, schema, writer)
-      found.append(News(app: NotificationHub.App(user, scope), notifications: finder.found))
+      found += finder.news()
     }
     return found
   }

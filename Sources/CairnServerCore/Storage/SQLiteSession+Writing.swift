@@ -42,6 +42,11 @@ extension SQLiteSession {
     try connection.run("DELETE FROM zone WHERE key IN (\(zones))", .integer(user))
     try connection.run(
       "DELETE FROM subscription WHERE database IN (SELECT key FROM database WHERE user = ?)", .integer(user))
+    let names = PublicSubscriptionRange(of: user)
+    try connection.run(
+      """
+      DELETE FROM subscription WHERE database IN (SELECT key FROM database WHERE user = 0) AND id >= ? AND id < ?
+      """, .text(names.first), .text(names.end))
     try connection.run(
       "DELETE FROM database_epoch WHERE database IN (SELECT key FROM database WHERE user = ?)", .integer(user))
     try connection.run("DELETE FROM database WHERE user = ?", .integer(user))

@@ -146,12 +146,17 @@ final class SQLiteSession: StorageWriter {
     return try statement.step() ? record(statement) : nil
   }
 
-  func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws {
+  func scan(
+    _ zone: Int64, after position: Int64, before end: Int64, newestFirst: Bool,
+    _ body: (StoredRecord) throws -> Bool
+  ) throws {
+    let order = newestFirst ? "DESC" : "ASC"
     let statement = try connection.cached(
-      "\(Self.recordColumns) WHERE zone = ? AND position > ? ORDER BY position \(newestFirst ? "DESC" : "ASC")")
+      "\(Self.recordColumns) WHERE zone = ? AND position > ? AND position < ? ORDER BY position \(order)")
     defer { statement.reset() }
     try statement.bind(1, zone)
     try statement.bind(2, position)
+    try statement.bind(3, end)
     while try statement.step(), try body(record(statement)) {}
   }
 

@@ -95,9 +95,11 @@ public protocol StorageReader: ShareStorageReader {
   /// Says which records ``record(_:named:)`` will be asked for, and whose referrers, so that a store far away finds them
   /// in one step.
   func prefetch(_ zone: Int64, named names: [String], referrersOf targets: [String]) throws
-  /// Calls `body` with the rows of a zone after `position`, in the order of positions (or newest first), until it
-  /// returns false.
-  func scan(_ zone: Int64, after position: Int64, newestFirst: Bool, _ body: (StoredRecord) throws -> Bool) throws
+  /// Calls `body` with the rows of a zone after `position` and before `end`, in the order of positions (or newest first),
+  /// until it returns false.
+  func scan(
+    _ zone: Int64, after position: Int64, before end: Int64, newestFirst: Bool,
+    _ body: (StoredRecord) throws -> Bool) throws
   /// Calls `body` with the live records of one type whose names come after `name`, in the order of the bytes of names,
   /// until it returns false.
   func scanNames(_ zone: Int64, type: String, after name: String, _ body: (StoredRecord) throws -> Bool) throws

@@ -162,7 +162,7 @@ struct ShareWorld {
       guard let database = try reader.database(anna.key, ShareWorld.own) else { return }
       for zone in try reader.zones(database.key, after: -1, limit: .max) where !zone.isDeleted {
         var rows: [String: StoredRecord] = [:]
-        try reader.scan(zone.key, after: 0, newestFirst: false) {
+        try reader.scan(zone.key, after: 0, before: .max, newestFirst: false) {
           rows[$0.name] = $0
           return true
         }

@@ -28,6 +28,10 @@
           "tombstone-days", "DAYS", in: 1...3_650,
           "how long deletions are remembered, by default 180; a device that was away for longer fetches everything again"
         ),
+        .choice(
+          "locked", ["development", "production", "both"],
+          "accept no record types and fields there but those that it knows already; by default any"),
+        .flag("no-default-zone-feed", "refuse changes of _defaultZone, as Apple does"),
         .integer(
           "connections", "N", in: 100...100_000,
           "connections at once, by default 1000; seven tenths of them may be clients that wait for changes"),
@@ -87,6 +91,11 @@
       settings.requestsPerSecond = try rate(arguments)
       if let connections = arguments.integer("connections") { settings.waitingPolls = connections * 7 / 10 }
       if let days = arguments.integer("tombstone-days") { settings.tombstoneRetention = Int64(days) * 86_400_000 }
+      settings.defaultZoneHasFeed = !arguments.flag("no-default-zone-feed")
+      if let locked = arguments.value("locked") {
+        settings.lockedEnvironments = Set(
+          ServerEnvironment(rawValue: locked).map { [$0] } ?? ServerEnvironment.allCases)
+      }
       return settings
     }
 
