@@ -12,7 +12,14 @@ enum Main {
     let code = runOnLargeStack {
       CommandLineTool(environment: .process(interruption: interruption)).run(Array(CommandLine.arguments.dropFirst()))
     }
-    exit(code.rawValue)
+    end(code)
+  }
+
+  /// Ends the process without the exit handlers of libraries: OpenSSL's frees what threads that are just ending still use,
+  /// which now and then damaged memory after all work was done.
+  private static func end(_ code: ExitCode) -> Never {
+    fflush(nil)
+    _exit(code.rawValue)
   }
 
   /// Writing to a closed pipe or socket gives an error to the one who writes, not a signal that ends the process.
