@@ -19,7 +19,7 @@ struct IdentityChange {
 
   /// Files the present user's state and takes Cairn out of the file, but for what is filed. Callers hold a transaction.
   func leave() throws {
-    try fileAway()
+    try fileAway(SchemaUpkeep.open(connection, time: time, randomness: randomness))
     let copies = try Set(FiledIdentities.ownTables(in: connection)).subtracting(MetadataSchema.tableNames)
     try CaptureInstaller(connection: connection).uninstall(except: copies.union([FiledIdentities.tableName]))
     connection.clearCache()
@@ -27,8 +27,10 @@ struct IdentityChange {
 
   /// Files the present user's state and brings a filed one back.
   func bringBack(_ entry: FiledIdentities.Entry) throws {
-    try SchemaUpkeep.open(connection, time: time, randomness: randomness).transaction {
-      let file = try fileAway()
+    // One context: it remembers what a trigger of the user rolled back when it was tried.
+    let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+    try file.transaction {
+      try fileAway(file)
       let filed = FiledIdentities(connection)
       let memory = try filed.remembered(entry)
       // Tables that were not synced meanwhile have kept their rows, with what was done to them: they are compared.
@@ -48,16 +50,13 @@ struct IdentityChange {
     connection.clearCache()
   }
 
-  @discardableResult
-  private func fileAway() throws -> FileContext {
-    let file = try SchemaUpkeep.open(connection, time: time, randomness: randomness)
+  private func fileAway(_ file: FileContext) throws {
     if try file.settings.get(.takeUp) != nil {
       throw TablesError.mode(
         "an interrupted cairn init of another user has to be finished first: run it again with that user's token")
     }
     try Folder.fold(file)
     try FiledIdentities(connection).file(try file.settings.get(.user) ?? "", file.catalog.plans, at: time.wallClock)
-    return file
   }
 
   /// Rows whose table or column has gone would be lost.
