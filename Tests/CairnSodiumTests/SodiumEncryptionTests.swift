@@ -78,6 +78,14 @@ struct SodiumEncryptionTests {
     #expect(try sealing.credential(for: account(3)) == .absent)
   }
 
+  @Test("sealAll that can't read a file says so: a secret may be in it")
+  func unreadable() throws {
+    let sealing = try store(SodiumEncryption(key: key(7)))
+    try FileManager.default.createDirectory(
+      at: directory.appendingPathComponent("id~unreadable"), withIntermediateDirectories: false)
+    #expect(throws: CredentialStoreError.self) { try sealing.sealAll() }
+  }
+
   @Test("a passphrase opens what it sealed; a wrong one is told, and so is a damaged or hostile key file")
   func passphrases() throws {
     _ = try store(nil)

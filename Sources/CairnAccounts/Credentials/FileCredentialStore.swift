@@ -75,14 +75,14 @@ public struct FileCredentialStore: CredentialStore {
     do {
       for name in try FileManager.default.contentsOfDirectory(atPath: directory) where name.contains("~") {
         let path = "\(directory)/\(name)"
-        // Opened by the encryption, or nobody's to touch.
-        guard let plain = try? JSONDecoder().decode(Contents.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
-        else { continue }
+        let data = try Data(contentsOf: URL(fileURLWithPath: path))
+        // What is not in clear text is sealed already.
+        guard let plain = try? JSONDecoder().decode(Contents.self, from: data) else { continue }
         try write(plain, to: path)
         sealed += 1
       }
     } catch {
-      throw CredentialStoreError("a file in \(directory) can't be written")
+      throw CredentialStoreError("a file in \(directory) can't be read or written")
     }
     return sealed
   }
