@@ -10,8 +10,8 @@ import Foundation
 ///
 ///     CAIRN_TOKEN=… CairnTiming DB
 ///
-/// With `--build` it prints the CPU seconds of building what is pending into requests. Nothing is sent, and the file is of no use
-/// afterwards.
+/// With `--build` it prints the CPU seconds of folding what is in the log, and of building what is pending into requests. Nothing
+/// is sent, and the file is of no use afterwards.
 ///
 ///     CairnTiming DB --build
 @main
@@ -42,10 +42,13 @@ enum Main {
     print(#"{"fetched":\#(report.counts.fetched),"fetch":\#(fetch),"apply":\#(spent - fetch)}"#)
   }
 
-  /// Builds requests until nothing is pending. Each is taken for saved at once, which is not counted.
+  /// Folds, and builds requests until nothing is pending. Each is taken for saved at once, which is not counted.
   private static func build(_ path: String) throws {
     let database = try SyncedDatabase(path: path, time: SystemTime(), randomness: SystemRandomness())
     let now = SystemTime().wallClock
+    let beginning = TimedCloud.now()
+    try database.category.gatherLocalChanges(now: now)
+    let folded = TimedCloud.now() - beginning
     let request = BatchRequest(limits: CloudLimits(), now: now, isManual: false, deletesOnly: false)
     var built = 0
     var spent = 0.0
@@ -58,6 +61,6 @@ enum Main {
       try database.category.settle(batch, results, now: now)
       built += batch.entries.count
     }
-    print(#"{"built":\#(built),"build":\#(spent)}"#)
+    print(#"{"built":\#(built),"fold":\#(folded),"build":\#(spent)}"#)
   }
 }

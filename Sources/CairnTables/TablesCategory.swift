@@ -37,23 +37,25 @@ public final class TablesCategory: RecordCategory {
   public func gatherLocalChanges(now: Int64) throws { try Folder.fold(file) }
 
   public func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch? {
-    var unreadable: Set<BatchBuilder.UnreadableRow> = []
+    var obstacles = BatchBuilder.Obstacles()
     while true {
       do {
-        return try buildBatch(in: zone, request, without: unreadable)
-      } catch let row as BatchBuilder.UnreadableRow where unreadable.insert(row).inserted {
+        return try buildBatch(in: zone, request, obstacles)
+      } catch let row as BatchBuilder.UnreadableRow where obstacles.unreadable.insert(row).inserted {
         continue
+      } catch is PendingSaves.RowsUnreadable {
+        obstacles.readsOneByOne = true
       }
     }
   }
 
   private func buildBatch(
-    in zone: ZoneID, _ request: BatchRequest, without unreadable: Set<BatchBuilder.UnreadableRow>
+    in zone: ZoneID, _ request: BatchRequest, _ obstacles: BatchBuilder.Obstacles
   ) throws -> OutgoingBatch? {
     try file.transaction {
       try Folder.fold(file)
       file.large.beginBatch()
-      var builder = BatchBuilder(file, request, without: unreadable)
+      var builder = BatchBuilder(file, request, obstacles)
       try builder.build()
       sent = builder.sent
       return builder.entries.isEmpty ? nil : OutgoingBatch(zone: zone, entries: builder.entries)
@@ -61,12 +63,18 @@ public final class TablesCategory: RecordCategory {
   }
 
   public func settle(_ batch: OutgoingBatch, _ results: [EntryResult], now: Int64) throws {
-    try file.transaction {
+    try file.transaction(confirmsAttempts: true) {
+      let isConfirmed =
+        batch.entries.count == sent.count && results.allSatisfy { if case .saved = $0 { true } else { false } }
+      if try !isConfirmed || file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil {
+        try file.records.writeAttempts()
+      }
       try Folder.fold(file)
       var settlement = Settlement(file, now: now)
       for (entry, result) in zip(batch.entries, results) {
         try settlement.settle(entry, sent[entry.operation.record.id.name], result)
       }
+      try file.records.forgetAttempts()
       counts.saved += settlement.saved
       counts.deleted += settlement.deleted
       counts.conflicts += settlement.conflicts

@@ -128,7 +128,7 @@ struct RecordMerge {
     } else {
       if local.pending != .save { record.raiseRevision() }
       record.pending = .save
-      record.dirty = .some(dirty)
+      record.dirty = DirtyFields(dirty)
       if droppedFromServer { record.flags.insert(.replaces) }
     }
   }

@@ -73,7 +73,7 @@ struct FoldRules {
 
   // MARK: Edit
 
-  mutating func edit(_ plan: TablePlan, _ key: Value, _ changed: [String], at time: FieldClock) throws {
+  mutating func edit(_ plan: TablePlan, _ key: Value, _ changed: [Int], at time: FieldClock) throws {
     guard let old = try records.find(plan.number, key: key), old.isAlive else {
       // An update of a row that has no record: capture was off when it was inserted.
       return try file.rowExists(plan, key) ? insert(plan, key, at: time) : ()
@@ -83,16 +83,14 @@ struct FoldRules {
   }
 
   /// Each changed field gets max(logged time, its clock + 1) (tables F3).
-  func edited(_ old: RecordRow, _ plan: TablePlan, _ changed: [String], at time: FieldClock) -> RecordRow {
+  func edited(_ old: RecordRow, _ plan: TablePlan, _ changed: [Int], at time: FieldClock) -> RecordRow {
     var row = old
     var edits = false
-    for name in changed {
-      guard let column = plan.columns.firstIndex(where: { $0.wireName == name }), plan.isField(column),
-        !namesTheSameRecord(plan, column)
-      else { continue }
+    for column in changed where plan.isField(column) && !namesTheSameRecord(plan, column) {
       // A field that no version has set may be edited by a slow clock: it must not fall under the cut (tables 1.4).
       row.clocks.columns[column] = max(time, row.clocks.columns[column].next, (row.clocks.cut ?? -1).next)
       // A value that waits to be moved into the column is older than the edit (tables V2).
+      let name = plan.columns[column].wireName
       if let kept = row.kept, kept.names.contains(name) { row.kept = kept.without(name) }
       if row.pending != .save { row.dirty = .none }
       row.pending = .save
@@ -129,7 +127,7 @@ struct FoldRules {
 
   // MARK: Change of key
 
-  mutating func rekey(_ plan: TablePlan, from old: Value, to new: Value, _ changed: [String], at time: FieldClock)
+  mutating func rekey(_ plan: TablePlan, from old: Value, to new: Value, _ changed: [Int], at time: FieldClock)
     throws
   {
     guard let record = try records.find(plan.number, key: old), record.isAlive else {

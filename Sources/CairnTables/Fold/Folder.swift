@@ -9,7 +9,8 @@ import CairnSQLite
 /// was there (tables T14–T16). The folded entries are removed in the transaction that stores their result.
 ///
 /// A fold is cut into several transactions, so that other programs get the write lock between; never between the
-/// entries of one statement that explain each other.
+/// entries of one statement that explain each other. Long stretches of entries that need no others to be understood are
+/// folded in the order of their keys (``SortedStretch``).
 struct Folder {
   /// Entries per transaction.
   static let chunk = 2_000
@@ -28,7 +29,7 @@ struct Folder {
 
   private struct Candidate {
     var time: FieldClock
-    var changed: [String]
+    var changed: [Int]
     /// The row was deleted after the announcement; a part of the replacement if the insert follows
     /// (recursive_triggers on), a delete like any other if not.
     var isDeleted = false
@@ -44,7 +45,7 @@ struct Folder {
     }
   }
 
-  private init(_ file: FileContext) {
+  init(_ file: FileContext) {
     self.file = file
     rules = FoldRules(file)
   }
@@ -54,18 +55,21 @@ struct Folder {
   @discardableResult
   static func fold(_ file: FileContext) throws -> Bool {
     guard try file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil else { return false }
-    var more = true
-    while more {
-      more = try file.transaction {
-        var folder = Folder(file)
-        return try folder.foldChunk()
+    repeat {
+      if let stretch = try SortedStretch.first(of: file) {
+        try stretch.fold(file)
+      } else {
+        try file.transaction {
+          var folder = Folder(file)
+          try folder.foldChunk()
+        }
       }
-    }
+    } while try file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil
     return true
   }
 
-  /// Folds at least one chunk; returns whether entries are left.
-  private mutating func foldChunk() throws -> Bool {
+  /// Folds at least one chunk.
+  private mutating func foldChunk() throws {
     let statement = try file.connection.cached("SELECT * FROM cairn_log ORDER BY id")
     var last: Int64 = 0
     var count = 0
@@ -80,18 +84,22 @@ struct Folder {
       count += 1
       if let entry = LogEntry(statement, file.catalog) { try fold(entry) }
     }
-    try dropCandidates { _, _ in true }
-    try judgeDangers()
-    try rules.settleIntegers()
+    try finish()
     if more {
       try file.connection.run("DELETE FROM cairn_log WHERE id <= ?", .integer(last))
     } else {
       try file.connection.run("DELETE FROM cairn_log")
     }
-    return more
   }
 
-  private mutating func fold(_ entry: LogEntry) throws {
+  /// Decides what the entries of one transaction left open.
+  mutating func finish() throws {
+    try dropCandidates { _, _ in true }
+    try judgeDangers()
+    try rules.settleIntegers()
+  }
+
+  mutating func fold(_ entry: LogEntry) throws {
     guard let plan = file.catalog.plan(entry.shape.table) else { return }
     try endOlderStatements(entry.time)
     switch entry.operation {

@@ -114,6 +114,6 @@ extension FoldRules {
     }
     let name = plan.columns[column].wireName
     if record.pending == .save, record.dirty.contains(name), record.clocks.columns[column] >= time { return }
-    try file.records.update(record, to: edited(record, plan, [name], at: time))
+    try file.records.update(record, to: edited(record, plan, [column], at: time))
   }
 }

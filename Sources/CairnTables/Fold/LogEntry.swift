@@ -10,8 +10,8 @@ struct LogEntry {
   var time: FieldClock
   /// The key values as the triggers saw them.
   var key: [Value]
-  /// Names of the changed columns' fields.
-  var changed: [String] = []
+  /// The changed columns that the table still has, as indexes into its plan's columns.
+  var changed: [Int] = []
   /// The key before a change of the key.
   var oldKey: [Value] = []
   /// SQLite's count of changes on the connection that wrote the entry, of inserts and deletes.
@@ -34,14 +34,20 @@ struct LogEntry {
     var next: Int32 = 3
     func values(_ count: Int) -> [Value] {
       defer { next += Int32(count) }
-      return (next..<next + Int32(count)).map { s.value($0) }
+      return count == 1 ? [s.value(next)] : (next..<next + Int32(count)).map { s.value($0) }
     }
-    func masks() -> [String] {
-      defer { next += Int32(LogLayout(keyCount: shape.keyCount, columnCount: shape.columns.count).maskCount) }
-      return shape.columns.indices.filter { bit in
-        let mask = s.integer(next + Int32(bit / LogLayout.columnsPerMask))
-        return mask >> Int64(bit % LogLayout.columnsPerMask) & 1 == 1
-      }.map { shape.columns[$0] }
+    func masks() -> [Int] {
+      defer { next += Int32(shape.maskCount) }
+      var changed: [Int] = []
+      for word in 0..<shape.maskCount {
+        var mask = UInt64(bitPattern: s.integer(next + Int32(word)))
+        while mask != 0 {
+          let bit = word * LogLayout.columnsPerMask + mask.trailingZeroBitCount
+          mask &= mask - 1
+          if bit < shape.planColumns.count, let column = shape.planColumns[bit] { changed.append(column) }
+        }
+      }
+      return changed
     }
     key = operation == .begin ? [] : values(shape.keyCount)
     switch operation {

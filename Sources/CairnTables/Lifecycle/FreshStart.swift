@@ -19,7 +19,10 @@ struct FreshStart {
       """
       UPDATE cairn_record SET tag = NULL, pending = 1,
         state = (((state >> \(shift)) + 1) << \(shift)) | (state & \(StateBits.keptMask)),
-        rest = nullif(json_remove(rest, '$.dirty', '$.reason', '$.retry'), '{}')
+        rest = nullif(json_remove(
+          CASE WHEN json_extract(rest, '$.edit') IS NULL THEN rest
+            ELSE json_set(rest, '$.clocks', json_extract(rest, '$.edit')) END,
+          '$.edit', '$.dirty', '$.reason', '$.retry'), '{}')
       """)
     try file.connection.run("DELETE FROM cairn_inbox WHERE stage < 2")
     for entry in try file.inbox.parked() { try takeUp(entry) }

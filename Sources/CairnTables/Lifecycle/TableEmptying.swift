@@ -27,6 +27,7 @@ struct TableEmptying {
       for table in ["cairn_record", "cairn_prefix", "cairn_log", "cairn_inbox"] {
         try file.connection.execute("DELETE FROM \(table)")
       }
+      try FoldMark.remove(file.settings)
       file.records.prefixes.forget()
       try file.connection.execute("UPDATE cairn_table SET live = 0, null_keys = 0")
       try done()

@@ -86,25 +86,42 @@ public enum RecordNameCodec {
     return shortened(&buffer, wireName)
   }
 
+  /// The name of a row whose key is one value; nil if that is NULL.
+  public static func natural(table wireName: String, value: Value, collation: String) -> String? {
+    var buffer: [UInt8] = []
+    buffer.reserveCapacity(96)
+    buffer.append(contentsOf: wireName.utf8)
+    buffer.append(UInt8(ascii: ":"))
+    guard append(value, KeyCollation(upper: collation), &buffer) else { return nil }
+    return shortened(&buffer, wireName)
+  }
+
   private static func append(_ part: KeyPartValue, _ collation: KeyCollation, _ buffer: inout [UInt8]) -> Bool {
     switch part {
     case .reference(let name):
       tag("f", &buffer)
       escape(name, .binary, &buffer)
-    case .value(.null):
+      return true
+    case .value(let value): return append(value, collation, &buffer)
+    }
+  }
+
+  private static func append(_ value: Value, _ collation: KeyCollation, _ buffer: inout [UInt8]) -> Bool {
+    switch value {
+    case .null:
       return false
-    case .value(.integer(let integer)):
+    case .integer(let integer):
       tag("i", &buffer)
       buffer.append(contentsOf: String(integer).utf8)
-    case .value(.real(let real)):
-      if let integer = KeyValue.integral(real) { return append(.value(.integer(integer)), collation, &buffer) }
+    case .real(let real):
+      if let integer = KeyValue.integral(real) { return append(.integer(integer), collation, &buffer) }
       tag("r", &buffer)
       Hex.appendLower(real.bitPattern, &buffer)
-    case .value(.text(let text)):
+    case .text(let text):
       escape(text, collation, &buffer)
-    case .value(.malformedText(let bytes)):
+    case .malformedText(let bytes):
       bytes.withUnsafeBufferPointer { escape($0, collation, &buffer) }
-    case .value(.blob(let bytes)):
+    case .blob(let bytes):
       tag("b", &buffer)
       for byte in bytes { Hex.appendLower(byte, &buffer) }
     }

@@ -78,9 +78,11 @@ public struct TablePlan: Hashable, Sendable {
     /// The key column of a mapped table; -1 in others.
     let mappedKey: Int
     let localTargets: [(column: Int, table: Int)]
+    let isNamedByValue: Bool
 
     init(_ value: Facts) {
       self.value = value
+      isNamedByValue = value.keyKind == .natural && value.keyParts == [.value]
       mappedKey = value.keyKind == .mapped ? value.columns.firstIndex(where: \.isKey) ?? -1 : -1
       localTargets = value.columns.indices.compactMap { column in
         value.columns[column].localTarget.map { (column, $0) }
@@ -123,6 +125,9 @@ public struct TablePlan: Hashable, Sendable {
 
   /// Columns that hold integers of mapped tables, with the numbers of those.
   var localTargets: [(column: Int, table: Int)] { facts.localTargets }
+
+  /// Whether the key is one value, which names the record by itself.
+  var isNamedByValue: Bool { facts.isNamedByValue }
 
   /// The index of a column by its wire name.
   public func column(wireName: String) -> Int? { columns.firstIndex { $0.wireName == wireName } }

@@ -35,18 +35,24 @@ struct BatchBuilder {
     var key: Value
   }
 
-  private let unreadable: Set<UnreadableRow>
-
-  /// - Parameter unreadable: rows to leave out, with reason `internal`.
-  init(_ file: FileContext, _ request: BatchRequest, without unreadable: Set<UnreadableRow>) {
-    self.file = file
-    self.request = request
-    self.unreadable = unreadable
-    linked = Set(file.catalog.plans.flatMap { plan in plan.foreignKeys.flatMap { [plan.number, $0.parent] } })
+  /// What an earlier try to build the batch has met.
+  struct Obstacles {
+    /// Rows to leave out, with reason `internal`.
+    var unreadable: Set<UnreadableRow> = []
+    /// Whether rows are read one by one, to find out which of them can't be read.
+    var readsOneByOne = false
   }
 
-  /// Rows read per step through the pending records.
-  private static let step = 200
+  private let obstacles: Obstacles
+
+  init(_ file: FileContext, _ request: BatchRequest, _ obstacles: Obstacles) {
+    self.file = file
+    self.request = request
+    self.obstacles = obstacles
+    entries.reserveCapacity(request.limits.entriesPerRequest)
+    sent.reserveCapacity(request.limits.entriesPerRequest)
+    linked = Set(file.catalog.plans.flatMap { plan in plan.foreignKeys.flatMap { [plan.number, $0.parent] } })
+  }
 
   private var isFull: Bool {
     entries.count >= request.limits.entriesPerRequest || bytes >= request.limits.bytesPerRequest
@@ -54,51 +60,64 @@ struct BatchBuilder {
   }
 
   mutating func build() throws {
-    if !request.deletesOnly {
-      for plan in file.catalog.plans { try walk(plan, .save) { builder, row in _ = try builder.takeSave(row, plan) } }
-    }
-    for plan in file.catalog.plans.reversed() {
-      try walk(plan, .delete) { builder, row in try builder.takeDelete(row, plan) }
-    }
-    try file.records.markAttempted(firstTaken)
+    if !request.deletesOnly { for plan in file.catalog.plans { try takeSaves(plan) } }
+    for plan in file.catalog.plans.reversed() { try takeDeletes(plan) }
+    try file.records.noteAttempts(firstTaken)
   }
 
-  private mutating func walk(
-    _ plan: TablePlan, _ change: PendingChange, _ take: (inout BatchBuilder, RecordRow) throws -> Void
-  ) throws {
+  private mutating func takeSaves(_ plan: TablePlan) throws {
+    let pending = PendingSaves(file, plan, readsRows: !obstacles.readsOneByOne)
     var cursor: Value?
     while !isFull {
-      let rows = try file.records.pending(change, table: plan.number, after: cursor, limit: Self.step)
-      for row in rows {
+      let items = try pending.next(after: cursor)
+      guard let last = items.last else { return }
+      cursor = last.record.key
+      for i in items.indices {
         if isFull { return }
-        try take(&self, row)
+        _ = try takeSave(items[i].record, plan, items[i].row)
       }
-      guard rows.count == Self.step else { return }
-      cursor = rows.last?.key
+    }
+  }
+
+  private mutating func takeDeletes(_ plan: TablePlan) throws {
+    var cursor: Value?
+    while !isFull {
+      let records = try file.records.pending(.delete, table: plan.number, after: cursor, limit: PendingSaves.step)
+      guard let last = records.last else { return }
+      cursor = last.key
+      for record in records {
+        if isFull { return }
+        try takeDelete(record, plan)
+      }
     }
   }
 
   // MARK: Saves
 
   /// Returns whether the record travels in this batch.
-  private mutating func takeSave(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
-    guard linked.contains(plan.number) else { return try isDue(record) && takeReadable(record, plan) }
+  private mutating func takeSave(_ record: RecordRow, _ plan: TablePlan, _ row: PendingSaves.Row) throws -> Bool {
+    guard linked.contains(plan.number) else { return try isDue(record) && takeReadable(record, plan, row) }
     let place = Place(table: record.table, key: record.key)
     if let known = decided[place] { return known }
     // Rows on a circle of references travel together: while the parents are looked at, the record counts as taken.
     decided[place] = true
-    let taken = try isDue(record) && takeReadable(record, plan)
+    let taken = try isDue(record) && takeReadable(record, plan, row)
     decided[place] = taken
     return taken
   }
 
-  private mutating func takeReadable(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
-    if unreadable.contains(UnreadableRow(table: record.table, key: record.key)) {
+  private mutating func takeReadable(_ record: RecordRow, _ plan: TablePlan, _ row: PendingSaves.Row) throws -> Bool {
+    if obstacles.unreadable.contains(UnreadableRow(table: record.table, key: record.key)) {
       try postpone(record, .internal, retryAt: request.now + Self.unreadableDelay)
       return false
     }
     do {
-      return try parentsAllow(record, plan) && compose(record, plan)
+      let values =
+        switch row {
+        case .read(let values): values
+        case .notRead: try file.row(plan, record.key)
+        }
+      return try parentsAllow(plan, values) && compose(record, plan, values)
     } catch let error as SQLiteError where error.isUnreadable {
       throw UnreadableRow(table: record.table, key: record.key)
     }
@@ -122,17 +141,15 @@ struct BatchBuilder {
   }
 
   /// Whether every parent is confirmed, or travels with this request.
-  private mutating func parentsAllow(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
-    guard try plan.foreignKeys.contains(where: { try hasPendingSaves($0.parent) }),
-      let row = try file.row(plan, record.key)
-    else { return true }
+  private mutating func parentsAllow(_ plan: TablePlan, _ row: [Value]?) throws -> Bool {
+    guard let row else { return true }
     for foreignKey in plan.foreignKeys where try hasPendingSaves(foreignKey.parent) {
       guard let parent = file.catalog.plan(foreignKey.parent),
         let key = try parentKey(foreignKey, parent, row),
         let parentRecord = try file.records.find(parent.number, key: key), parentRecord.pending == .save
       else { continue }
       if isFull && decided[Place(table: parent.number, key: key)] != true { return false }
-      if try !takeSave(parentRecord, parent) { return false }
+      if try !takeSave(parentRecord, parent, .notRead) { return false }
     }
     return true
   }
@@ -149,10 +166,10 @@ struct BatchBuilder {
     return some
   }
 
-  private mutating func compose(_ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+  private mutating func compose(_ record: RecordRow, _ plan: TablePlan, _ row: [Value]?) throws -> Bool {
     let parkedName = record.flags.contains(.parked) ? try file.names.name(of: record, plan) : nil
     if let parkedName { return try composeParked(record, plan, parkedName) }
-    guard let row = try file.row(plan, record.key) else { return false }
+    guard let row else { return false }
     guard let name = try file.names.name(of: record, plan) else {
       try postpone(record, .missingParent)
       return false
@@ -193,18 +210,17 @@ struct BatchBuilder {
   // MARK: Taking
 
   private mutating func add(_ operation: RecordOperation, _ record: RecordRow, _ name: String) throws -> Bool {
-    let size = operation.record.approximateSize
+    let (size, ofAssets) = operation.record.approximateSizes
     if size > request.limits.bytesPerRecord {
       try postpone(record, .tooLarge)
       return false
     }
     bytes += size
-    for case .asset(let asset)? in operation.record.fields.lazy.map(\.value) where asset.pendingHash != nil {
-      assetBytes += asset.size
-    }
+    assetBytes += ofAssets
     entries.append(OutgoingEntry(operation: operation, revision: record.revision))
     sent[name] = SentRevision(record)
-    if !record.flags.contains(.attempted) { firstTaken.append(record) }
+    // Of a record with a tag the server knows in any case.
+    if record.tag == nil, !record.flags.contains(.attempted) { firstTaken.append(record) }
     return true
   }
 
@@ -230,17 +246,25 @@ struct SentRevision {
 }
 
 extension Record {
-  /// About as many bytes as the record takes in a request.
-  var approximateSize: Int {
-    fields.reduce(120 + id.name.utf8.count) { size, field in
-      let value: Int
-      switch field.value {
-      case .string(let text)?: value = text.utf8.count
-      case .bytes(let bytes)?: value = bytes.count * 4 / 3
-      case .reference(let reference)?: value = reference.recordName.utf8.count + 20
-      default: value = 12
+  /// About as many bytes as the record takes in a request, and the bytes of its assets that are to be uploaded.
+  fileprivate var approximateSizes: (record: Int, assets: Int64) {
+    var size = 120 + id.name.utf8.count
+    var assets: Int64 = 0
+    // By index: a loop over elements would retain each.
+    fields.storage.withUnsafeBufferPointer { fields in
+      for i in fields.indices {
+        size += fields[i].name.utf8.count + 30
+        switch fields[i].value {
+        case .string(let text)?: size += text.utf8.count
+        case .bytes(let bytes)?: size += bytes.count * 4 / 3
+        case .reference(let reference)?: size += reference.recordName.utf8.count + 20
+        case .asset(let asset)?:
+          size += 12
+          if asset.pendingHash != nil { assets += asset.size }
+        default: size += 12
+        }
       }
-      return size + field.name.utf8.count + 30 + value
     }
+    return (size, assets)
   }
 }

@@ -55,7 +55,7 @@ struct Settlement {
       let isReborn = record.life == .reinserted && record.clocks.life > sent.clocks.life
       if !isReborn {
         confirmed.life = .none
-        confirmed.dirty = .some(laterFields(record, plan, than: sent))
+        confirmed.dirty = DirtyFields(laterFields(record, plan, than: sent))
         confirmed.flags.remove(.replaces)
       }
     } else {
@@ -97,6 +97,7 @@ struct Settlement {
     guard record.tag != nil, record.tag == triedTag else { return }
     var unknown = record
     unknown.tag = nil
+    unknown.flags.insert(.attempted)
     unknown.pending = .save
     unknown.dirty = .all
     try file.records.update(record, to: unknown)

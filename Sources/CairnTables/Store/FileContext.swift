@@ -58,12 +58,17 @@ final class FileContext {
   ///
   /// `body` runs again from the beginning when a trigger of the user has rolled it back, each time without one more of
   /// the writes that did so: nothing of a fetched set is lost to such a trigger (DESIGN G6).
-  func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+  ///
+  /// - Parameter confirmsAttempts: whether `body` sees to what is noted of the batch that was taken last (``AttemptedRange``).
+  func transaction<Result>(confirmsAttempts: Bool = false, _ body: () throws -> Result) throws -> Result {
     if connection.isInTransaction { return try transactionOnce(body) }
     refusedWrites.removeAll()
     while true {
       do {
-        return try transactionOnce(body)
+        return try transactionOnce {
+          if !confirmsAttempts { try records.writeAttempts() }
+          return try body()
+        }
       } catch let undone as TransactionUndone where refusedWrites.insert(undone.write).inserted {
         continue
       } catch let error as SQLiteError where error.isDiskFailure {

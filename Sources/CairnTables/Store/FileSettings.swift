@@ -18,6 +18,10 @@ struct FileSettings {
     case answer
     /// What most change tags end in (``TagCoding``).
     case tagEnding
+    /// How far a stretch of the log is folded (``FoldMark``).
+    case foldMark
+    /// Records that travel in a batch (``AttemptedRange``).
+    case attempted
   }
 
   let connection: Connection

@@ -31,6 +31,10 @@ struct RecordNames {
       guard case .integer(let integer) = key else { return nil }
       return try name(ofMapped: integer, in: plan.number)
     }
+    if plan.isNamedByValue {
+      return RecordNameCodec.natural(
+        table: plan.wireName, value: key, collation: plan.columns[plan.keyColumns[0]].collation)
+    }
     return try namer.name(plan, key: RowKey.parts(of: key, plan), mappedName: name(ofMapped:_:))
   }
 

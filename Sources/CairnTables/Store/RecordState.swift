@@ -27,10 +27,12 @@ struct RecordFlags: OptionSet, Hashable, Sendable {
 enum DirtyFields: Hashable, Sendable {
   /// Every field: the record is new or reinserted.
   case all
-  /// The named fields only, as wire names.
-  case some(Set<String>)
+  /// The named fields only: wire names, ascending, each once. Mostly one, so a set would cost more than it saves.
+  case some([String])
 
   static let none = DirtyFields.some([])
+
+  init(_ names: Set<String>) { self = .some(names.sorted()) }
 
   func contains(_ name: String) -> Bool {
     switch self {
@@ -40,9 +42,8 @@ enum DirtyFields: Hashable, Sendable {
   }
 
   mutating func insert(_ name: String) {
-    if case .some(var names) = self {
-      names.insert(name)
-      self = .some(names)
-    }
+    guard case .some(var names) = self, !names.contains(name) else { return }
+    names.insert(name, at: names.firstIndex { $0 > name } ?? names.count)
+    self = .some(names)
   }
 }

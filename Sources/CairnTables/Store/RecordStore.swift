@@ -6,6 +6,7 @@ import CairnWire
 /// Reads and writes `cairn_record`. Callers hold a transaction wherever they write.
 final class RecordStore {
   static let columns = "tbl, key, name, pending, state, tag, clock, shape, rest"
+  static let columnCount: Int32 = 9
   /// Conditions on `state`, for SQL.
   static let isAlive = "state & \(StateBits.dead) = 0"
   static let isParked = "state & \(StateBits.parked) <> 0"
@@ -33,12 +34,18 @@ final class RecordStore {
   private let insertStatement: PreparedStatement
   private let inPlaceStatement: PreparedStatement
   private let allStatement: PreparedStatement
+  let settings: FileSettings
+  /// Records that are read and written together, while that is so.
+  var group: RecordGroup?
+  private(set) lazy var upserts = Self.upserts(connection, isInPlace: false)
+  private(set) lazy var upsertsInPlace = Self.upserts(connection, isInPlace: true)
   /// Change of the number of live records per table since the last flush to `cairn_table`.
   private var liveDeltas: [Int: Int] = [:]
 
   init(_ connection: Connection, _ catalog: TableCatalog) {
     self.connection = connection
     self.catalog = catalog
+    settings = FileSettings(connection)
     prefixes = NamePrefixes(connection)
     tags = TagCoding(connection)
     byKey = PreparedStatement(connection, "SELECT \(Self.columns) FROM cairn_record WHERE tbl = ?1 AND key = ?2")
@@ -53,6 +60,7 @@ final class RecordStore {
   // MARK: Reading
 
   func find(_ table: Int, key: Value) throws -> RecordRow? {
+    if let place = group?.index(table, key) { return group?.rows[place] }
     if found.holds(connection), found.table == table, found.key == key { return found.row }
     let row = try read(table, key)
     found = Found(connection, table, key, row)
@@ -85,7 +93,10 @@ final class RecordStore {
     let statement = try byName.get()
     defer { statement.reset() }
     try statement.bind(1, name)
-    return try statement.step() ? try read(statement) : nil
+    guard try statement.step() else { return nil }
+    let row = try read(statement)
+    if let place = group?.index(row.table, row.key) { return group?.rows[place] }
+    return row
   }
 
   /// Whether some record is stored under a text name. Most files have none, and every new record of a natural key is looked
@@ -159,6 +170,12 @@ final class RecordStore {
 
   /// Stores a record that is not there yet. Returns false, and does nothing, if its key is taken.
   func insert(_ row: RecordRow) throws -> Bool {
+    if let place = group?.index(row.table, row.key) {
+      guard group?.rows[place] == nil else { return false }
+      group?.set(row, at: place)
+      if row.isAlive { liveDeltas[row.table, default: 0] += 1 }
+      return true
+    }
     let statement = try insertStatement.get()
     try bind(row, to: statement)
     try statement.run()
@@ -175,77 +192,58 @@ final class RecordStore {
       _ = try insert(row)
       return
     }
+    if let place = group?.index(row.table, row.key) {
+      group?.set(row, at: place)
+    } else {
+      try write(row, replacing: RecordGroup.Before(pending: old.pending, name: old.name))
+    }
+    if row.isAlive != old.isAlive { liveDeltas[row.table, default: 0] += row.isAlive ? 1 : -1 }
+  }
+
+  /// - Parameter old: of what is stored under the same key.
+  func write(_ row: RecordRow, replacing old: RecordGroup.Before) throws {
     // Where neither name nor pending changes, the indexes on them are left alone.
     let isInPlace = old.pending == row.pending && old.name == row.name
     let statement = try isInPlace ? inPlaceStatement.get() : allStatement.get()
     try bind(row, to: statement)
     try statement.run()
-    if row.isAlive != old.isAlive { liveDeltas[row.table, default: 0] += row.isAlive ? 1 : -1 }
-  }
-
-  /// Notes that records travel in a batch. Most batches take all that is pending of a table between two keys: one
-  /// statement marks those.
-  func markAttempted(_ rows: [RecordRow]) throws {
-    var start = rows.startIndex
-    while start < rows.endIndex {
-      let (table, change) = (rows[start].table, rows[start].pending)
-      let end = rows[start...].firstIndex { $0.table != table || $0.pending != change } ?? rows.endIndex
-      if try !markRange(rows[start..<end]) {
-        for row in rows[start..<end] {
-          var marked = row
-          marked.flags.insert(.attempted)
-          try update(row, to: marked)
-        }
-      }
-      start = end
-    }
-  }
-
-  /// - Returns: false where not just these are between the first and the last of them; then nothing is marked.
-  private func markRange(_ rows: ArraySlice<RecordRow>) throws -> Bool {
-    struct OthersBetween: Error {}
-    guard rows.count > 1, let first = rows.first, let last = rows.last else { return false }
-    let statement = try connection.cached(
-      """
-      UPDATE cairn_record INDEXED BY cairn_record_pending SET state = state | \(StateBits.attempted)
-      WHERE pending > 0 AND pending = ?1 AND tbl = ?2 AND key BETWEEN ?3 AND ?4 AND state & \(StateBits.attempted) = 0
-      """)
-    try statement.bind(1, first.pending.rawValue)
-    try statement.bind(2, Int64(first.table))
-    try statement.bind(3, first.key)
-    try statement.bind(4, last.key)
-    do {
-      try connection.savepoint {
-        try statement.run()
-        if connection.changes != rows.count { throw OthersBetween() }
-      }
-      return true
-    } catch is OthersBetween { return false }
   }
 
   func remove(_ row: RecordRow) throws {
     prefixes.integerWasLeft(row.table, row.name)
-    let statement = try connection.cached("DELETE FROM cairn_record WHERE tbl = ?1 AND key = ?2")
-    try statement.bind(1, Int64(row.table))
-    try statement.bind(2, row.key)
-    try statement.run()
     if row.isAlive { liveDeltas[row.table, default: 0] -= 1 }
+    if let place = group?.index(row.table, row.key) {
+      group?.set(nil, at: place)
+    } else {
+      try delete(table: row.table, key: row.key)
+    }
   }
 
-  private func bind(_ row: RecordRow, to s: Statement) throws {
+  /// Removes what is stored under a key.
+  func delete(table: Int, key: Value) throws {
+    let statement = try connection.cached("DELETE FROM cairn_record WHERE tbl = ?1 AND key = ?2")
+    try statement.bind(1, Int64(table))
+    try statement.bind(2, key)
+    try statement.run()
+  }
+
+  /// Binds the columns of a record to nine parameters.
+  ///
+  /// - Parameter last: the number of the parameter before them.
+  func bind(_ row: RecordRow, to s: Statement, after last: Int32 = 0) throws {
     if case .text = row.name { textNames.some = true }
     let plan = catalog.plan(row.table)
     let shared = row.isAlive ? plan.flatMap { ClockCoding.shared(row.clocks, $0) } : nil
-    try s.bind(1, Int64(row.table))
-    try s.bind(2, row.key)
+    try s.bind(last + 1, Int64(row.table))
+    try s.bind(last + 2, row.key)
     let stored = try prefixes.stored(row.name, row.table, key: row.key, clock: shared ?? row.clocks.life)
-    try s.bind(3, stored.name)
-    try s.bind(4, row.pending.rawValue)
-    try s.bind(5, StateBits(row).rawValue)
-    try tags.bind(row.tag, row.pending == .save && row.isAlive, to: s, 6)
-    try s.bindOptional(7, (row.deletedAt ?? shared).map { $0 - stored.base })
-    try s.bindOptional(8, shared == nil ? nil : Int64(catalog.currentGeneration(row.table)))
-    try RecordRest.bind(row, shared: shared, plan, to: s, 9, &writer)
+    try s.bind(last + 3, stored.name)
+    try s.bind(last + 4, row.pending.rawValue)
+    try s.bind(last + 5, StateBits(row).rawValue)
+    try tags.bind(row.tag, row.pending == .save && row.isAlive, to: s, last + 6)
+    try s.bindOptional(last + 7, (row.deletedAt ?? shared).map { $0 - stored.base })
+    try s.bindOptional(last + 8, shared == nil ? nil : Int64(catalog.currentGeneration(row.table)))
+    try RecordRest.bind(row, shared: shared, plan, to: s, last + 9, &writer)
   }
 
   /// Adds the changes of the live counts to `cairn_table`. Called before the transaction commits.

@@ -5,6 +5,11 @@ final class RowStatements {
   let selectRow: PreparedStatement
   let exists: PreparedStatement
   let delete: PreparedStatement
+  /// Pending records of the table by key, each with its row (``PendingSaves``): pending, table and limit are the first
+  /// parameters. Of use where the key is one column.
+  let firstPending: PreparedStatement
+  /// The same after the key that is the fourth parameter.
+  let nextPending: PreparedStatement
   /// `k1 = ?1 AND k2 = ?2 …`
   let keyCondition: String
   private let connection: Connection
@@ -33,7 +38,22 @@ final class RowStatements {
     selectRow = prepared("SELECT \(list) FROM main.\(table) WHERE \(keyCondition)")
     exists = prepared("SELECT 1 FROM main.\(table) WHERE \(keyCondition)")
     delete = prepared("DELETE FROM main.\(table) WHERE \(keyCondition)")
+    firstPending = prepared(Self.pending(plan, table, columns, after: ""))
+    nextPending = prepared(Self.pending(plan, table, columns, after: "AND r.key > ?4"))
     wholeInsert = prepared(Self.insertion(onConflict, table, columns))
+  }
+
+  private static func pending(
+    _ plan: TablePlan, _ table: String, _ columns: [String], after condition: String
+  ) -> String {
+    let record = RecordStore.columns.split(separator: ",").map { "r.\($0.drop { $0 == " " })" }
+    let row = columns.map { "t.\($0)" }
+    return """
+      SELECT \((record + row).joined(separator: ", "))
+      FROM cairn_record AS r INDEXED BY cairn_record_pending LEFT JOIN main.\(table) AS t
+        ON t.\(columns[plan.keyColumns[0]]) = r.key
+      WHERE r.pending > 0 AND r.pending = ?1 AND r.tbl = ?2 \(condition) ORDER BY r.key LIMIT ?3
+      """
   }
 
   private static func insertion(_ onConflict: String, _ table: String, _ columns: [String]) -> String {

@@ -5,12 +5,25 @@ import CairnSQLite
 /// (tables F9).
 final class TableCatalog {
   /// What one generation of a table's triggers logs.
-  struct Shape {
-    var table: Int
-    var generation: Int
+  final class Shape {
+    let table: Int
+    let generation: Int
     /// Wire names by bit of the mask.
-    var columns: [String]
-    var keyCount: Int
+    let columns: [String]
+    let keyCount: Int
+    /// How many values of an entry are masks.
+    let maskCount: Int
+    /// By bit of the mask: the index of the column in the table's plan; nil where the table has it no more.
+    let planColumns: [Int?]
+
+    init(table: Int, generation: Int, columns: [String], keyCount: Int, plan: TablePlan?) {
+      self.table = table
+      self.generation = generation
+      self.columns = columns
+      self.keyCount = keyCount
+      maskCount = LogLayout(keyCount: keyCount, columnCount: columns.count).maskCount
+      planColumns = columns.map { plan?.column(wireName: $0) }
+    }
   }
 
   /// By rank: parents before children.
@@ -36,14 +49,14 @@ final class TableCatalog {
       byWireName[plan.wireName] = plan.number
       for foreignKey in plan.foreignKeys { children[foreignKey.parent].append((plan.number, foreignKey)) }
     }
-    for table in remembered { shapes[table.number] = Self.shapes(of: table) }
+    for table in remembered { shapes[table.number] = Self.shapes(of: table, plan(table.number)) }
   }
 
-  private static func shapes(of table: RememberedTable) -> [Shape] {
+  private static func shapes(of table: RememberedTable, _ plan: TablePlan?) -> [Shape] {
     table.generations.enumerated().map { number, generation in
       Shape(
         table: table.number, generation: number, columns: generation.columns.map { table.columns[$0].wireName },
-        keyCount: generation.keyColumns.count)
+        keyCount: generation.keyColumns.count, plan: plan)
     }
   }
 
@@ -57,6 +70,9 @@ final class TableCatalog {
   func shape(_ table: Int, _ generation: Int) -> Shape? {
     shapes.indices.contains(table) && shapes[table].indices.contains(generation) ? shapes[table][generation] : nil
   }
+
+  /// Every generation of a table's triggers that log entries may come from.
+  func shapes(of table: Int) -> [Shape] { shapes.indices.contains(table) ? shapes[table] : [] }
 
   /// The wire names of the fields that a generation's triggers see.
   func fieldNames(_ table: Int, _ generation: Int) throws -> [String] {

@@ -98,19 +98,57 @@ extension RecordBodyCodec {
     if content.kept.isEmpty, let first = sortedColumns.first {
       let clock = content.clocks[first]
       if clock != RecordContent.never, sortedColumns.allSatisfy({ content.clocks[$0] == clock }) {
-        var bytes = Array("{\"".utf8)
-        bytes.reserveCapacity(allNames.count + 20)
-        bytes.append(contentsOf: String(clock).utf8)
-        bytes.append(contentsOf: "\":".utf8)
-        bytes.append(contentsOf: allNames)
-        bytes.append(UInt8(ascii: "}"))
-        return String(decoding: bytes, as: UTF8.self)
+        return uniformClocks(clock)
       }
     }
     return mixedClocks(content)
   }
 
+  private func uniformClocks(_ clock: FieldClock) -> String {
+    var digits = String(clock)
+    return digits.withUTF8 { digits in
+      let count = digits.count + allNames.count + 5
+      return String(unsafeUninitializedCapacity: count) { buffer in
+        var rest = buffer[...]
+        func add(_ bytes: some Collection<UInt8>) {
+          rest = rest[rest.update(fromContentsOf: bytes)...]
+        }
+        add(CollectionOfOne(UInt8(ascii: "{")))
+        add(CollectionOfOne(UInt8(ascii: "\"")))
+        add(digits)
+        add(CollectionOfOne(UInt8(ascii: "\"")))
+        add(CollectionOfOne(UInt8(ascii: ":")))
+        add(allNames)
+        add(CollectionOfOne(UInt8(ascii: "}")))
+        return count
+      }
+    }
+  }
+
   private func mixedClocks(_ content: RecordContent) -> String {
+    if !content.kept.isEmpty { return keptClocks(content) }
+    var clocks: [FieldClock] = []
+    for column in sortedColumns {
+      let clock = content.clocks[column]
+      if clock != RecordContent.never, !clocks.contains(clock) { clocks.append(clock) }
+    }
+    clocks.sort()
+    var writer = JSONWriter(capacity: allNames.count + 24 * clocks.count + 2)
+    writer.beginObject()
+    for clock in clocks {
+      writer.key(String(clock))
+      writer.beginArray()
+      for (i, column) in sortedColumns.enumerated() where content.clocks[column] == clock {
+        writer.encodedValue(sortedNames[i])
+      }
+      writer.endArray()
+    }
+    writer.endObject()
+    return writer.withBytes { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The clocks of a record that has fields without a column.
+  private func keptClocks(_ content: RecordContent) -> String {
     var entries: [(clock: FieldClock, name: String)] = []
     for column in sortedColumns where content.clocks[column] != RecordContent.never {
       entries.append((content.clocks[column], wireNames[column]))
@@ -133,6 +171,6 @@ extension RecordBodyCodec {
     }
     if last != nil { writer.endArray() }
     writer.endObject()
-    return String(decoding: writer.bytes, as: UTF8.self)
+    return writer.withBytes { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -70,7 +70,10 @@ import Testing
     case .text(let text): return .text(mutator.mutant(of: text))
     case .blob(let bytes): return .blob(mutator.mutant(of: bytes))
     case .real(let number): return .real(mutator.one(of: [-number, .nan, 1e300, -.infinity, number * 2, 0]))
-    case .null, .malformedText: return .text(mutator.mutant(of: #"{"cut":5,"clocks":"9 a","dirty":"a b","retry":1}"#))
+    case .null, .malformedText:
+      return .text(
+        mutator.mutant(
+          of: mutator.one(of: [#"{"cut":5,"clocks":"9 a","dirty":"a b","retry":1}"#, #"{"edit":"9 a b"}"#])))
     }
   }
 

@@ -11,8 +11,10 @@ enum RecordView {
         (SELECT hex(prefix) FROM cairn_prefix WHERE number = name) || printf('%012X', key) END AS uuid,
       iif(tag = \(TagCoding.room), NULL, tag) AS tag, iif(state & 32, clock, NULL) AS deleted,
       iif(state & 32, NULL, coalesce(json_extract(rest, '$.life'), clock + \(base))) AS life,
-      json_extract(rest, '$.cut') AS cut, iif(state & 32, NULL, clock + \(base)) AS clock, json_extract(rest, '$.clocks') AS clocks,
-      json_extract(rest, '$.dirty') AS dirty, json_extract(rest, '$.kept') AS kept,
-      json_extract(rest, '$.reason') AS reason, json_extract(rest, '$.retry') AS retry FROM cairn_record)
+      json_extract(rest, '$.cut') AS cut, iif(state & 32, NULL, clock + \(base)) AS clock,
+      coalesce(json_extract(rest, '$.clocks'), json_extract(rest, '$.edit')) AS clocks,
+      coalesce(json_extract(rest, '$.dirty'),
+        substr(json_extract(rest, '$.edit'), instr(json_extract(rest, '$.edit'), ' ') + 1)) AS dirty,
+      json_extract(rest, '$.kept') AS kept, json_extract(rest, '$.reason') AS reason, json_extract(rest, '$.retry') AS retry FROM cairn_record)
     """
 }

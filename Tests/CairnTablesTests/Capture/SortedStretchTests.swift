@@ -1,0 +1,172 @@
+import CairnEngine
+import CairnSQLite
+import CairnTesting
+import Foundation
+import FuzzSupport
+import Testing
+
+@testable import CairnTables
+
+/// Long logs are folded in the order of their keys; what comes out must be what the order of the log gives.
+@Suite("F2–F7 long logs (tables 3.1)")
+struct SortedStretchTests {
+  private static let schema = """
+    CREATE TABLE texts(id TEXT PRIMARY KEY NOT NULL, a, b);
+    CREATE TABLE mixed(id PRIMARY KEY NOT NULL, a, b) WITHOUT ROWID;
+    CREATE TABLE spelled(id TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, a, b);
+    CREATE TABLE pairs(id, other, a, b, PRIMARY KEY (id, other)) WITHOUT ROWID;
+    CREATE TABLE notes(id INTEGER PRIMARY KEY, a, b);
+    """
+  private static let tables = ["texts", "mixed", "spelled", "pairs"]
+  /// What `cairn_record` holds, and the counts of rows.
+  private static let state = """
+    SELECT tbl, typeof(key), hex(key), key, name, pending, state, tag, clock, shape, rest FROM cairn_record
+    UNION ALL SELECT number, 'live', live, null_keys, 0, 0, 0, 0, 0, 0, 0 FROM cairn_table ORDER BY 1, 2, 3
+    """
+
+  /// A device whose log is long, with records of every state below it, and a copy of its file for each way of folding.
+  private final class Story {
+    let world: World
+    let device: Device
+    private let original: String
+    private var chance: Mutator
+
+    init(seed: UInt64, statements: Int) throws {
+      chance = Mutator(seed: seed)
+      world = try World()
+      device = try world.devices(["A"], schema: SortedStretchTests.schema)[0]
+      original = world.folder.appendingPathComponent("original.db").path
+      try write(300, to: try device.connection())
+      try device.sql("INSERT INTO notes(a) SELECT 'n' FROM texts, texts LIMIT 900")
+      try device.sync()
+      // Unsent and dead records as well.
+      try write(300, to: try device.connection())
+      _ = try device.status()
+      try write(statements, to: try device.connection())
+      try Connection(path: device.path, mode: .readOnly).run("VACUUM INTO ?", .text(original))
+    }
+
+    func begin() throws {
+      device.restart()
+      try device.takeFile(from: original)
+    }
+
+    /// Writes rows in all tables, with times that do not follow each other.
+    func write(_ statements: Int, to program: Connection) throws {
+      let last = try program.scalar("SELECT coalesce(max(id), 0) FROM cairn_log") ?? .integer(0)
+      try program.transaction {
+        for _ in 0..<statements { try writeOne(program) }
+        try program.run(
+          "UPDATE cairn_log SET time = 2440587.5 + (?1 + id * 7919 % 10007) / 86400000.0 WHERE id > ?2",
+          .integer(World.start), last)
+      }
+    }
+
+    private func writeOne(_ program: Connection) throws {
+      let value = Value.integer(Int64(chance.index(1_000)))
+      if chance.index(8) == 0 {
+        return try program.run(
+          "UPDATE notes SET \(column()) = ?1 WHERE id = ?2", value, .integer(Int64(chance.index(1_000))))
+      }
+      let table = chance.one(of: SortedStretchTests.tables)
+      let key = chance.one(of: [text(), text(), number(), odd()])
+      let isPair = table == "pairs"
+      let keys = isPair ? [key, .integer(Int64(chance.index(3)))] : [key]
+      let found = isPair ? "id = ?1 AND other = ?2" : "id = ?1"
+      let next = "?\(keys.count + 1)"
+      switch chance.index(4) {
+      case 0:
+        try program.prepare("DELETE FROM \(table) WHERE \(found)").run(keys)
+      case 1:
+        try program.prepare("UPDATE \(table) SET \(column()) = \(next) WHERE \(found)").run(keys + [value])
+      default:
+        // One that is there already is skipped: no statement that replaces a row, which would need the order of the log.
+        try program.prepare(
+          """
+          INSERT INTO \(table)(\(isPair ? "id, other, a" : "id, a")) SELECT \(isPair ? "?1, ?2, ?3" : "?1, ?2")
+          WHERE NOT EXISTS (SELECT 1 FROM \(table) WHERE \(found))
+          """
+        ).run(keys + [value])
+      }
+    }
+
+    private func column() -> String { chance.one(of: ["a", "b"]) }
+
+    private func text() -> Value {
+      let letters = chance.one(of: ["k", "K", "é", "e\u{301}", "ключ", "key of some length ", "", "~", "%"])
+      return .text(letters + String(chance.index(150)))
+    }
+
+    private func number() -> Value {
+      let number = Int64(chance.index(120)) - 60
+      return chance.one(of: [
+        Value.integer(number), .integer(number << 40), .real(Double(number)), .real(Double(number) / 3),
+      ])
+    }
+
+    private func odd() -> Value {
+      let byte = UInt8(chance.index(256))
+      return chance.one(of: [Value.blob([]), .blob([byte]), .blob([0, byte]), .text("a\0\(byte)")])
+    }
+
+    func state() throws -> [String] {
+      _ = try device.status()
+      #expect(try device.scalar("SELECT count(*) FROM cairn_log") == .integer(0))
+      #expect(try device.scalar("SELECT 1 FROM cairn_setting WHERE key = 'foldMark'") == nil)
+      return try device.picture(SortedStretchTests.state)
+    }
+
+    /// The log's entries are folded a few at a time, so that their own order is all there is.
+    func stateInOrderOfLog() throws -> [String] {
+      let program = try device.connection()
+      let entries = try program.rows("SELECT * FROM cairn_log ORDER BY id")
+      try program.execute("DELETE FROM cairn_log")
+      let places = Array(repeating: "?", count: entries.first?.count ?? 0).joined(separator: ", ")
+      for start in stride(from: 0, to: entries.count, by: 500) {
+        try program.transaction {
+          let insert = try program.prepare("INSERT INTO cairn_log VALUES (\(places))")
+          for entry in entries[start..<min(start + 500, entries.count)] { try insert.run(entry) }
+        }
+        _ = try device.status()
+      }
+      return try state()
+    }
+  }
+
+  @Test("F2–F7 a long log in the order of its keys gives what the order of the log gives", arguments: UInt64(1)...4)
+  func order(seed: UInt64) throws {
+    let story = try Story(seed: seed, statements: 4_000)
+    try story.begin()
+    let expected = try story.stateInOrderOfLog()
+    try story.begin()
+    #expect(try story.state() == expected, "seed \(seed)")
+  }
+
+  @Test(
+    "G3 F2 a fold of a long log dies at each of its commits, and programs write on: nothing is folded twice or left out"
+  )
+  func borders() throws {
+    let story = try Story(seed: 5, statements: 20_000)
+    try story.begin()
+    var border = 1
+    var marks = 0
+    var reference: [String] = []
+    while true {
+      try story.begin()
+      let (commits, _) = CommitBorders.dying(at: border, in: story.world.folder) { _ = try story.device.status() }
+      if try story.device.scalar("SELECT 1 FROM cairn_setting WHERE key = 'foldMark'") != nil { marks += 1 }
+      // The same statements each time, after the rest of the log.
+      try story.device.sql(
+        "UPDATE texts SET a = 'later'; DELETE FROM mixed WHERE typeof(id) = 'real'; DELETE FROM texts WHERE id > 'k5'")
+      try story.device.sql("UPDATE cairn_log SET time = 2500000 WHERE time > 2460500")
+      let state = try story.state()
+      if commits < border {
+        #expect(marks > 1)
+        return
+      }
+      if border == 1 { reference = state }
+      #expect(state == reference, "died at commit \(border)")
+      border += 1
+    }
+  }
+}

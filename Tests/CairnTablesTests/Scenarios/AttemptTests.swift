@@ -1,0 +1,96 @@
+import CairnEngine
+import CairnRecords
+import CairnSQLite
+import CairnTesting
+import Testing
+
+@testable import CairnTables
+
+/// Which records were ever in a batch, where a batch held all pending saves between two keys: only the two keys are noted.
+@Suite("F7 records that were in a batch (tables 3.1)")
+struct AttemptTests {
+  private let world: World
+  private let a: Device
+
+  init() throws {
+    world = try World()
+    a = try world.devices(
+      ["A"], schema: "CREATE TABLE x(id TEXT PRIMARY KEY NOT NULL, v); CREATE TABLE n(id INTEGER PRIMARY KEY, v)")[0]
+  }
+
+  /// Takes a batch of what is pending, as the engine does.
+  private func take() throws -> (SyncedDatabase, OutgoingBatch) {
+    let database = try SyncedDatabase(path: a.path, time: a.time, randomness: a.randomness)
+    try database.category.gatherLocalChanges(now: a.time.wallClock)
+    let request = BatchRequest(limits: CloudLimits(), now: a.time.wallClock, isManual: true, deletesOnly: false)
+    return (database, try #require(try database.category.nextBatch(in: database.zone, request)))
+  }
+
+  private func isNoted() throws -> Bool {
+    try a.scalar("SELECT 1 FROM cairn_setting WHERE key = 'attempted'") != nil
+  }
+
+  @Test(
+    "F7 the process dies with a batch under way: deletes of its rows are sent, that of a row put between them is not")
+  func crash() throws {
+    try a.sql("INSERT INTO x VALUES ('a', 1), ('c', 1), ('e', 1)", at: 10)
+    do { _ = try take() }
+    #expect(try isNoted())
+    try a.sql("INSERT INTO x VALUES ('b', 1), ('d', 1)", at: 20)
+    try a.sql("DELETE FROM x WHERE id <> 'e'", at: 30)
+    try a.sync()
+    #expect(a.sentSinceLastAsked().sorted() == ["delete x:a", "delete x:c", "save x:e"])
+    #expect(try !isNoted())
+    try world.expectQuiet()
+  }
+
+  @Test("F7 a row that is put between those of a batch under way, and deleted after its answer, was in none")
+  func between() throws {
+    try a.sql("INSERT INTO x VALUES ('a', 1), ('c', 1)", at: 10)
+    do {
+      let (database, batch) = try take()
+      try a.sql("INSERT INTO x VALUES ('b', 1)", at: 20)
+      let tags = batch.entries.indices.map { EntryResult.saved(ChangeTag("t\($0)")) }
+      try database.category.settle(batch, tags, now: a.time.wallClock)
+    }
+    #expect(try !isNoted())
+    try a.sql("DELETE FROM x", at: 30)
+    _ = try a.status()
+    #expect(try a.picture("SELECT key, pending FROM cairn_record ORDER BY key") == ["a|2", "c|2"])
+  }
+
+  @Test(
+    "F7 entries that were not saved, or not sent at all, were in a batch",
+    arguments: [EntryResult.postponed(.rejected, retryAt: nil), nil])
+  func refused(result: EntryResult?) throws {
+    try a.sql("INSERT INTO n(v) VALUES (1), (2), (3)", at: 10)
+    do {
+      let (database, batch) = try take()
+      #expect(batch.entries.count == 3)
+      try #require(try isNoted())
+      var (part, results) = (batch, [EntryResult.saved(ChangeTag("t")), .saved(ChangeTag("u"))])
+      if let result { results.append(result) } else { part.entries.removeLast() }
+      try database.category.settle(part, results, now: a.time.wallClock)
+    }
+    #expect(try !isNoted())
+    try a.sql("DELETE FROM n", at: 20)
+    _ = try a.status()
+    #expect(try a.picture("SELECT pending FROM cairn_record") == ["2", "2", "2"])
+  }
+
+  @Test("F7 a batch that holds only some of what is pending between its keys marks those alone")
+  func some() throws {
+    try a.sql("INSERT INTO x VALUES ('a', 1), ('b', 1), ('c', 1)", at: 10)
+    _ = try a.status()
+    // One waits: it is not in the batch.
+    try a.connection().run("UPDATE cairn_record SET rest = ?1 WHERE key = 'b'", .text(#"{"reason":"gated"}"#))
+    do {
+      let (_, batch) = try take()
+      #expect(batch.entries.map(\.operation.record.id.name) == ["x:a", "x:c"])
+    }
+    #expect(try !isNoted())
+    try a.sql("DELETE FROM x", at: 20)
+    try a.sync()
+    #expect(a.sentSinceLastAsked().sorted() == ["delete x:a", "delete x:c"])
+  }
+}
