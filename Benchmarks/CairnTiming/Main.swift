@@ -10,8 +10,8 @@ import Foundation
 ///
 ///     CAIRN_TOKEN=… CairnTiming DB
 ///
-/// With `--build` it prints the CPU seconds of folding what is in the log, and of building what is pending into requests. Nothing
-/// is sent, and the file is of no use afterwards.
+/// With `--build` it prints the CPU seconds of folding what is in the log, of building what is pending into requests, and of
+/// confirming them. Nothing is sent, and the file is of no use afterwards.
 ///
 ///     CairnTiming DB --build
 @main
@@ -42,7 +42,7 @@ enum Main {
     print(#"{"fetched":\#(report.counts.fetched),"fetch":\#(fetch),"apply":\#(spent - fetch)}"#)
   }
 
-  /// Folds, and builds requests until nothing is pending. Each is taken for saved at once, which is not counted.
+  /// Folds, and builds requests until nothing is pending. Each is taken for saved at once.
   private static func build(_ path: String) throws {
     let database = try SyncedDatabase(path: path, time: SystemTime(), randomness: SystemRandomness())
     let now = SystemTime().wallClock
@@ -51,16 +51,18 @@ enum Main {
     let folded = TimedCloud.now() - beginning
     let request = BatchRequest(limits: CloudLimits(), now: now, isManual: false, deletesOnly: false)
     var built = 0
-    var spent = 0.0
+    var (building, confirming) = (0.0, 0.0)
     while true {
       let start = TimedCloud.now()
       let batch = try database.category.nextBatch(in: database.zone, request)
-      spent += TimedCloud.now() - start
+      building += TimedCloud.now() - start
       guard let batch else { break }
       let results = batch.entries.indices.map { EntryResult.saved(ChangeTag("\(built + $0)")) }
+      let answered = TimedCloud.now()
       try database.category.settle(batch, results, now: now)
+      confirming += TimedCloud.now() - answered
       built += batch.entries.count
     }
-    print(#"{"built":\#(built),"fold":\#(folded),"build":\#(spent)}"#)
+    print(#"{"built":\#(built),"fold":\#(folded),"build":\#(building),"confirm":\#(confirming)}"#)
   }
 }

@@ -71,9 +71,7 @@ public final class TablesCategory: RecordCategory {
       }
       try Folder.fold(file)
       var settlement = Settlement(file, now: now)
-      for (entry, result) in zip(batch.entries, results) {
-        try settlement.settle(entry, sent[entry.operation.record.id.name], result)
-      }
+      try settlement.settle(batch, results, sent)
       try file.records.forgetAttempts()
       counts.saved += settlement.saved
       counts.deleted += settlement.deleted

@@ -234,11 +234,15 @@ struct BatchBuilder {
 
 /// What a batch took of a record: tells, when the answer comes, what was changed meanwhile.
 struct SentRevision {
+  var table: Int
+  var key: Value
   var revision: Int64
   var clocks: FieldClocks
   var isSave: Bool
 
   init(_ record: RecordRow) {
+    table = record.table
+    key = record.key
     revision = record.revision
     clocks = record.clocks
     isSave = record.pending == .save

@@ -15,7 +15,40 @@ struct Settlement {
     self.now = now
   }
 
-  mutating func settle(_ entry: OutgoingEntry, _ sent: SentRevision?, _ result: EntryResult) throws {
+  /// - Parameter sent: what the batch took, by record name.
+  mutating func settle(_ batch: OutgoingBatch, _ results: [EntryResult], _ sent: [String: SentRevision]) throws {
+    let revisions = batch.entries.map { sent[$0.operation.record.id.name] }
+    var next = 0
+    while next < min(results.count, batch.entries.count) {
+      let keys = Self.confirmedKeys(results[next...], revisions[next...])
+      let end = next + max(keys.count, 1)
+      let settleThese = { (settlement: inout Settlement) throws in
+        for i in next..<end { try settlement.settle(batch.entries[i], revisions[i], results[i]) }
+      }
+      if keys.count > 1, let table = revisions[next]?.table {
+        try file.records.grouped(table, keys) { try settleThese(&self) }
+      } else {
+        try settleThese(&self)
+      }
+      next = end
+    }
+  }
+
+  /// The keys of the confirmed saves that come first, as far as they are of one table and in order: most batches are.
+  private static func confirmedKeys(_ results: ArraySlice<EntryResult>, _ revisions: ArraySlice<SentRevision?>)
+    -> [Value]
+  {
+    var keys: [Value] = []
+    for (result, revision) in zip(results, revisions) {
+      guard keys.count < RecordGroup.size, case .saved = result, let revision,
+        revision.table == revisions.first??.table, keys.last?.precedes(inIndex: revision.key) ?? true
+      else { break }
+      keys.append(revision.key)
+    }
+    return keys
+  }
+
+  private mutating func settle(_ entry: OutgoingEntry, _ sent: SentRevision?, _ result: EntryResult) throws {
     let name = entry.operation.record.id.name
     guard let plan = file.names.plan(ofName: name) else { return }
     switch result {

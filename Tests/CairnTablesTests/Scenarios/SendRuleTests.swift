@@ -31,6 +31,29 @@ struct SendRuleTests {
     #expect(try b.picture("SELECT * FROM lists") == ["l1|3|3"])
   }
 
+  @Test("U1 3.2 rows of a large batch are edited, deleted and put back while it is under way")
+  func largeBatch() throws {
+    let (world, a, b) = try two("INSERT INTO lists VALUES ('r005', 'base', NULL), ('r140', 'base', NULL)")
+    let numbers = "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150)"
+    try a.sql(
+      "\(numbers) INSERT OR IGNORE INTO lists SELECT printf('r%03d', i), 'new', i FROM n; UPDATE lists SET color = 'a'",
+      at: 10)
+    a.meanwhile {
+      try $0.sql(
+        """
+        UPDATE lists SET title = 'edited' WHERE id LIKE '%3'; DELETE FROM lists WHERE id LIKE '%5';
+        INSERT INTO lists VALUES ('r015', 'back', NULL), ('r015b', 'between', NULL)
+        """, at: 20)
+    }
+    try a.sync()
+    try world.expectQuiet()
+    let rows = try a.picture("SELECT * FROM lists ORDER BY id")
+    #expect(try rows.count == 137 && b.picture("SELECT * FROM lists ORDER BY id") == rows)
+    #expect(try a.picture("SELECT DISTINCT title, color FROM lists WHERE id LIKE '%3'") == ["edited|a"])
+    #expect(try a.scalar("SELECT count(*) FROM cairn_record WHERE pending > 0") == .integer(0))
+    #expect(try world.serverNames().filter { $0.hasPrefix("lists:") }.count == 137)
+  }
+
   @Test("U3 a delete goes with the tag that is known and its own clock; one that meets a newer version is refused")
   func conditionalDelete() throws {
     let (world, a, b) = try two("INSERT INTO lists VALUES ('l1', 'x', NULL), ('l2', 'y', NULL)")
