@@ -2,8 +2,8 @@ import CairnEngine
 import CairnRecords
 import Synchronization
 
-/// A server's client that counts requests and the errors that come back; faults are injected in front of it, so that what
-/// it counts is the server's own.
+/// A server's client that counts requests and the errors that come back; faults are injected in front of it, so that
+/// what it counts is the server's own.
 final class CountedCloud: CloudDatabase {
   struct Counts: Sendable {
     var requests = 0

@@ -5,8 +5,9 @@ import Synchronization
 ///
 ///     CairnLoad LIST --seconds N [--faults PERCENT] [--threads N] [--seed N]
 ///
-/// LIST has a line per device: group, file and token, with tabs between them. Devices of one group sync with one zone, and must have
-/// equal tables in the end. Prints one JSON object; exit code 1 where devices differ or do not come to rest.
+/// LIST has a line per device: group, file and token, with tabs between them. Devices of one group sync with one zone,
+/// and must have equal tables in the end. Prints one JSON object; exit code 1 where devices differ or do not come to
+/// rest.
 @main
 enum Main {
   static func main() {

@@ -1,8 +1,8 @@
 import CairnAccounts
 import Foundation
 
-/// Release 1 of the reader, as far as it left something behind: one login per instance, a flag in the key-value store, and
-/// the secret under the instance's ID. It knows no accounts.
+/// Release 1 of the reader, as far as it left something behind: one login per instance, a flag in the key-value store,
+/// and the secret under the instance's ID. It knows no accounts.
 struct LegacyReader {
   let folder: URL
 

@@ -29,15 +29,16 @@ public final class DatabaseSync {
     var isCancelled = false
   }
 
-  /// The file's ``SyncedDatabase/dataVersion()`` when the last sync began: what other programs commit from then on makes
-  /// another one. The engine's own commits don't count.
+  /// The file's ``SyncedDatabase/dataVersion()`` when the last sync began: what other programs commit from then on
+  /// makes another one. The engine's own commits don't count.
   public private(set) var versionAtSync: Int64 = -1
   /// The failure that the file's log told of last.
   private var lastFailure: (text: String, time: Int64)?
 
   /// - Parameters:
-  ///   - categories: makes others that sync in the same zone by the same engine, like CairnAccounts'; they are given the
-  ///     engine's store and live on its thread. Called again when the file is opened anew after a change of its schema.
+  ///   - categories: makes others that sync in the same zone by the same engine, like CairnAccounts'; they are given
+  ///     the engine's store and live on its thread. Called again when the file is opened anew after a change of its
+  ///     schema.
   ///   - connect: makes the client for the place that the file syncs with.
   /// - Throws: ``TablesError`` for the file, ``FileLock/Held`` when another engine has it, and what `connect` throws.
   public init(

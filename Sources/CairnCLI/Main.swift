@@ -15,8 +15,8 @@ enum Main {
     end(code)
   }
 
-  /// Ends the process without the exit handlers of libraries: OpenSSL's frees what threads that are just ending still use,
-  /// which now and then damaged memory after all work was done.
+  /// Ends the process without the exit handlers of libraries: OpenSSL's frees what threads that are just ending still
+  /// use, which now and then damaged memory after all work was done.
   private static func end(_ code: ExitCode) -> Never {
     fflush(nil)
     _exit(code.rawValue)

@@ -14,7 +14,8 @@ enum ClientTuning {
   static let maximalAsset = 256 << 20
   /// Bytes of a notification.
   static let maximalNotification = 64 << 10
-  /// How often the bytes of an asset are sent or fetched, without a wait, when the connection breaks; then the engine waits.
+  /// How often the bytes of an asset are sent or fetched, without a wait, when the connection breaks; then the engine
+  /// waits.
   static let assetTries = 3
   /// Characters of an unreadable answer that are shown.
   static let excerpt = 60

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The web auth token of the calls of one user, which the server may replace with every answer (web-services section 3).
+/// The web auth token of the calls of one user, which the server may replace with every answer
+/// (web-services section 3).
 ///
 /// Databases that share it do their calls one at a time: a token that serves one round trip can't serve two at once.
 final class WebAuthToken: Sendable {

@@ -113,8 +113,8 @@ extension HTTPFailure {
 enum AssetURL {
   /// The address to use.
   ///
-  /// A server behind a proxy that ends TLS may not know that it is reached by https: then https it is. An address may be
-  /// a path of the server, and may hold a place for a file name (web-services section 7).
+  /// A server behind a proxy that ends TLS may not know that it is reached by https: then https it is. An address may
+  /// be a path of the server, and may hold a place for a file name (web-services section 7).
   static func checked(_ text: String, _ server: ServerURL) throws(CloudError) -> String {
     let text = text.replacing("${f}", with: "asset")
     if text.hasPrefix("/") { return server.description + text }

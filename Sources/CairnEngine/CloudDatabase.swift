@@ -20,8 +20,8 @@ public protocol CloudDatabase: AnyObject, Sendable {
   /// those asked for. Default: filters ``zoneChanges(in:since:)``.
   func zoneChanges(in zone: ZoneID, since token: ChangeToken?, types: [String]) throws(CloudError) -> ZonePage
 
-  /// One outcome per operation, in the order of `operations`; and where the zone's feed stood before and after, on servers
-  /// that tell.
+  /// One outcome per operation, in the order of `operations`; and where the zone's feed stood before and after, on
+  /// servers that tell.
   func modifyReportingPosition(
     in zone: ZoneID, _ operations: [RecordOperation], atomic: Bool
   ) throws(CloudError) -> ModifyReport
@@ -36,8 +36,8 @@ public protocol CloudDatabase: AnyObject, Sendable {
 
   func zoneExists(_ zone: ZoneID) throws(CloudError) -> Bool
 
-  /// Uploads the bytes of assets, one after the other, and gives each with its receipt. Failures of one asset are in its
-  /// place; a failure that concerns them all is thrown. Safe to repeat.
+  /// Uploads the bytes of assets, one after the other, and gives each with its receipt. Failures of one asset are in
+  /// its place; a failure that concerns them all is thrown. Safe to repeat.
   ///
   /// - Parameter bytes: the bytes of the target of that index, asked for when they are sent; what it throws takes the
   ///   asset's place. Default: a server without assets.

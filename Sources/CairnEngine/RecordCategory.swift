@@ -107,8 +107,8 @@ public protocol RecordCategory: AnyObject {
   // MARK: Switching off, bootstrap, identity; with a default
 
   /// Whether the category is switched on (engine C9). While it is off, records are staged and sealed, local edits are
-  /// gathered, and nothing is applied, sent or dropped. Asked at the start of a call and of each zone's fetch, before each
-  /// batch and each part that is applied. Default: true.
+  /// gathered, and nothing is applied, sent or dropped. Asked at the start of a call and of each zone's fetch, before
+  /// each batch and each part that is applied. Default: true.
   func isEnabled() throws -> Bool
 
   /// The category was switched on again, and what was staged meanwhile is applied: checks what waits in the outbox
@@ -229,8 +229,8 @@ public struct OutgoingEntry: Hashable, Sendable {
   /// The revision that this entry confirms when it is stored (DESIGN G2).
   public var revision: Int64
   /// Names of records of the same zone that must be stored first, or in the same request (engine section 6). An entry
-  /// whose need is not met in its batch, or waits with a reason, is postponed with `missingParent`. What is stored, or in
-  /// no batch, is the category's to know.
+  /// whose need is not met in its batch, or waits with a reason, is postponed with `missingParent`. What is stored, or
+  /// in no batch, is the category's to know.
   public var needs: [String]
 
   public init(operation: RecordOperation, revision: Int64, needs: [String] = []) {

@@ -4,8 +4,8 @@ import Foundation
 
 /// Bytes of assets in the store itself, in pieces, so that every server reaches them.
 ///
-/// An upload's pieces lie under a random name, written as they come in; with the job that keeps the asset they become its
-/// bytes. An asset and its bytes go in one transaction. What an upload that broke off has left goes after a day.
+/// An upload's pieces lie under a random name, written as they come in; with the job that keeps the asset they become
+/// its bytes. An asset and its bytes go in one transaction. What an upload that broke off has left goes after a day.
 public final class PostgresAssetStore: AssetStore {
   fileprivate static let piece = 256 << 10
   /// Larger assets are handed out through a file that has no name.

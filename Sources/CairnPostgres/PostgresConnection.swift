@@ -7,10 +7,11 @@ import CairnServerCore
   import Darwin
 #endif
 
-/// One connection. Statements are collected and sent together, prepared once each; ``flush()`` waits for their answers in
-/// one round trip. Used by one thread at a time.
+/// One connection. Statements are collected and sent together, prepared once each; ``flush()`` waits for their answers
+/// in one round trip. Used by one thread at a time.
 ///
-/// Invariant: after ``flush()``, with or without an error, no answer is outstanding but those of a `detached` statement.
+/// Invariant: after ``flush()``, with or without an error, no answer is outstanding but those of a `detached`
+/// statement.
 final class PostgresConnection {
   private let connection: OpaquePointer
   /// What the server has been sent and will answer.

@@ -3,9 +3,10 @@ import Foundation
 
 /// Makes connections, and notices when the server behind them is another one than before.
 ///
-/// A server that has taken the place of another, after a failover or a restore, may lack what the other one had committed
-/// last. Positions would be given out twice then, so an epoch begins before anything is done there (web-services
-/// section 8). A server that was only started again is treated alike; a connection that merely broke is not.
+/// A server that has taken the place of another, after a failover or a restore, may lack what the other one had
+/// committed last. Positions would be given out twice then, so an epoch begins before anything is done there
+/// (web-services section 8). A server that was only started again is treated alike; a connection that merely broke is
+/// not.
 final class PostgresConnector: @unchecked Sendable {
   let url: PostgresURL
   // `known` is guarded by `lock`.

@@ -3,8 +3,8 @@ import CairnRecords
 import CairnServerCore
 import Foundation
 
-/// Servers of one store tell each other by LISTEN and NOTIFY; by a table that is looked at every second where the engine
-/// has no such thing. One thread with a connection of its own, from ``start(_:)`` to ``stop()``.
+/// Servers of one store tell each other by LISTEN and NOTIFY; by a table that is looked at every second where the
+/// engine has no such thing. One thread with a connection of its own, from ``start(_:)`` to ``stop()``.
 ///
 /// Messages are sent outside of the transactions that they tell of, so that commits do not wait for each other.
 final class PostgresExchange: NewsExchange, @unchecked Sendable {

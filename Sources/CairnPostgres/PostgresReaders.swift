@@ -11,7 +11,8 @@ final class PostgresReaders: @unchecked Sendable {
 
   init(_ connector: PostgresConnector) { self.connector = connector }
 
-  /// Runs `body` in a transaction that sees one snapshot; once more, on another connection, where the first one is lost.
+  /// Runs `body` in a transaction that sees one snapshot; once more, on another connection, where the first one is
+  /// lost.
   func read<Result>(_ body: (any StorageReader) throws -> Result) throws -> Result {
     try withConnection { connection in
       let session = PostgresSession(connection, isWriter: false)

@@ -182,7 +182,8 @@ extension PostgresSession {
     }
   }
 
-  /// Gets rows a piece at a time: small pieces first, since many readers stop soon, then as many as a few megabytes hold.
+  /// Gets rows a piece at a time: small pieces first, since many readers stop soon, then as many as a few megabytes
+  /// hold.
   private func page(
     _ next: (Int64) throws -> PostgresRows, each body: (StoredRecord) throws -> Bool
   ) throws {

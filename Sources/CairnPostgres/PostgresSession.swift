@@ -1,11 +1,12 @@
 import CairnRecords
 import CairnServerCore
 
-/// One transaction's view of the store: what it has read and what it is going to write. Confined to one thread at a time.
+/// One transaction's view of the store: what it has read and what it is going to write. Confined to one thread at a
+/// time.
 ///
 /// Invariants:
-/// 1. A write job reads and changes what a database holds only while it holds the lock of the database's row. Lock order:
-///    databases, then users and assets.
+/// 1. A write job reads and changes what a database holds only while it holds the lock of the database's row. Lock
+///    order: databases, then users and assets.
 /// 2. What a job stores of records stays here until somebody asks for what may contain it, or the transaction ends: a
 ///    request of 200 records is a few statements.
 /// 3. Whatever a transaction has read of a database that it has locked stays true until it ends, so it is asked once.
@@ -147,8 +148,8 @@ final class PostgresSession: StorageWriter {
 /// The user of a database was removed while a request was on its way: its next one is not let in.
 struct DatabaseIsGone: Error {}
 
-/// What a transaction knows of the store and is going to write. A value: a job that fails is undone by going back to the
-/// one from before it.
+/// What a transaction knows of the store and is going to write. A value: a job that fails is undone by going back to
+/// the one from before it.
 struct PostgresWork {
   struct Database {
     var position: Int64

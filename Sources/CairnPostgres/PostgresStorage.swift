@@ -4,8 +4,8 @@ import Foundation
 /// The store in PostgreSQL, or in an engine that speaks its protocol, for any number of servers at the same time.
 ///
 /// What is one database of one user is written by one transaction at a time, whichever process runs it: each takes the
-/// lock of the database's row first. Different databases are written at the same time. docs/internals/postgres-storage.md
-/// says how order, epochs and failures work.
+/// lock of the database's row first. Different databases are written at the same time.
+/// docs/internals/postgres-storage.md says how order, epochs and failures work.
 public final class PostgresStorage: Storage {
   public let isShared = true
   public var exchange: (any NewsExchange)? { news }
@@ -48,8 +48,8 @@ public final class PostgresStorage: Storage {
     failed: @escaping @Sendable (any Error) -> Void
   ) { writers.submit(WriteJob(body: body, failed: failed), in: database) }
 
-  /// Whether another process of Cairn is connected to the store, as each server always is. Blocks for up to two seconds: a
-  /// connection that was just given up is still counted by PostgreSQL for a moment.
+  /// Whether another process of Cairn is connected to the store, as each server always is. Blocks for up to two
+  /// seconds: a connection that was just given up is still counted by PostgreSQL for a moment.
   ///
   /// Engines that do not keep this list answer no; so do servers that call themselves otherwise by `application_name`.
   public func isUsedByOthers() throws -> Bool {

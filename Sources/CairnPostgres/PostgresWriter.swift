@@ -1,10 +1,11 @@
 import CairnServerCore
 import Foundation
 
-/// One thread's connection for writing: runs jobs in a transaction, and again after what passes. Confined to its thread.
+/// One thread's connection for writing: runs jobs in a transaction, and again after what passes. Confined to its
+/// thread.
 ///
-/// A commit whose answer was lost may have happened, so it is not run again: its jobs fail as temporary, and clients find
-/// out with their next request.
+/// A commit whose answer was lost may have happened, so it is not run again: its jobs fail as temporary, and clients
+/// find out with their next request.
 final class PostgresWriter {
   private let connector: PostgresConnector
   private var connection: PostgresConnection?

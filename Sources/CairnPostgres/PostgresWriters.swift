@@ -1,8 +1,8 @@
 import CairnServerCore
 import Foundation
 
-/// The threads that write. Jobs of one database wait in a lane: one thread at a time runs them, in their order, several in
-/// one transaction where several wait. Lanes run beside each other, and beside those of other processes.
+/// The threads that write. Jobs of one database wait in a lane: one thread at a time runs them, in their order, several
+/// in one transaction where several wait. Lanes run beside each other, and beside those of other processes.
 final class PostgresWriters: @unchecked Sendable {
   // Everything here is guarded by `condition`.
   private let condition = NSCondition()

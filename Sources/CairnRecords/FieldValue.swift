@@ -1,7 +1,7 @@
 /// A value of a record's field, as CloudKit types it.
 ///
-/// Rare cases are boxed so that an array of scalars stays small. Values are equal if their bytes are: `String`'s own `==` takes
-/// two spellings of one character for equal, and a change from one to the other would get lost.
+/// Rare cases are boxed so that an array of scalars stays small. Values are equal if their bytes are: `String`'s own
+/// `==` takes two spellings of one character for equal, and a change from one to the other would get lost.
 public enum FieldValue: Hashable, Sendable {
   case string(String)
   case int64(Int64)

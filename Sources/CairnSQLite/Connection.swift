@@ -23,8 +23,8 @@ public final class Connection {
   public let path: String
   private var cache: [StatementKey: Statement] = [:]
   private var savepointDepth = 0
-  /// Raised whenever a transaction begins or something is rolled back: what was read before may be different then, though
-  /// ``totalChanges`` is the same.
+  /// Raised whenever a transaction begins or something is rolled back: what was read before may be different then,
+  /// though ``totalChanges`` is the same.
   public private(set) var epoch = 0
   /// Called before each COMMIT of ``transaction(_:_:)``; when it throws, the transaction is rolled back. For the
   /// simulation, which ends processes and fails disks at these borders.
@@ -189,7 +189,8 @@ public final class Connection {
   /// Ends the open transaction, if any, without keeping its changes.
   public func rollBack() {
     epoch += 1
-    // ROLLBACK fails when no transaction is open, which is what the caller wants, and when another thread interrupts it.
+    // ROLLBACK fails when no transaction is open, which is what the caller wants, and when another thread interrupts
+    // it.
     for _ in 0..<1_000 where isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
 
@@ -224,8 +225,8 @@ public final class Connection {
   /// Lets another thread stop what runs on this connection.
   public var interruptHandle: InterruptHandle { InterruptHandle(target: interruptTarget) }
 
-  /// Stops a connection's running statements with `SQLITE_INTERRUPT`, which rolls back a transaction in which one of them
-  /// was writing. Does nothing while none runs, or when the connection is closed. Safe on any thread.
+  /// Stops a connection's running statements with `SQLITE_INTERRUPT`, which rolls back a transaction in which one of
+  /// them was writing. Does nothing while none runs, or when the connection is closed. Safe on any thread.
   public struct InterruptHandle: Sendable {
     fileprivate let target: InterruptTarget
     public func interrupt() { target.interrupt() }

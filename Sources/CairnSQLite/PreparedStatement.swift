@@ -1,4 +1,5 @@
-/// A statement that its owner runs again and again: compiled at the first use, without a look into the connection's cache.
+/// A statement that its owner runs again and again: compiled at the first use, without a look into the connection's
+/// cache.
 public final class PreparedStatement {
   private unowned let connection: Connection
   private let sql: String

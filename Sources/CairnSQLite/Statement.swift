@@ -3,7 +3,8 @@ import CSQLite
 /// A compiled statement. Parameters are numbered from 1, columns from 0, as in SQLite.
 public final class Statement {
   let handle: OpaquePointer
-  // SQLite keeps a closed connection until its last statement is finalized, so this outlives `Connection` where need be.
+  // SQLite keeps a closed connection until its last statement is finalized, so this outlives `Connection` where need
+  // be.
   private let database: OpaquePointer
   public let sql: String
 
@@ -84,8 +85,8 @@ public final class Statement {
 
   // MARK: Binding
 
-  /// Binds `values` from the first parameter on. Parameters beyond them keep what they have; `SQLITE_RANGE` where there are
-  /// more values than parameters.
+  /// Binds `values` from the first parameter on. Parameters beyond them keep what they have; `SQLITE_RANGE` where there
+  /// are more values than parameters.
   public func bind(_ values: [Value]) throws(SQLiteError) {
     var index: Int32 = 1
     for value in values {

@@ -71,7 +71,8 @@ public enum StorageClass: Int32, Hashable, Sendable {
 extension Value {
   /// Text of these bytes, which need not be valid UTF-8.
   public init(textBytes bytes: UnsafeBufferPointer<UInt8>) {
-    // Decoding mends what is wrong and is several times as fast as validating: valid are bytes that come out as they went in.
+    // Decoding mends what is wrong and is several times as fast as validating: valid are bytes that come out as they
+    // went in.
     var text = String(decoding: bytes, as: UTF8.self)
     let isSame = text.withUTF8 { decoded in
       guard decoded.count == bytes.count else { return false }

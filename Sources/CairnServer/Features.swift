@@ -14,8 +14,8 @@ struct Features: Hashable, Sendable {
   /// Of the app that asks (section 14).
   var switches: Set<CompatibilitySwitch> = []
 
-  /// Reads the query parameter `cairn`, a comma list. Unknown names are ignored; under `strictKeys` also those that would
-  /// add a key.
+  /// Reads the query parameter `cairn`, a comma list. Unknown names are ignored; under `strictKeys` also those that
+  /// would add a key.
   init(_ list: String?, _ switches: Set<CompatibilitySwitch> = []) {
     self.switches = switches
     if let list { read(list) }

@@ -18,8 +18,8 @@ extension RequestHandler {
       answer(RequestHandler.response(result))
     }
     guard let poll else { return }
-    // libmicrohttpd does not notice that a client has left while its connection is suspended: the clock ends its poll, or
-    // the first news, which then waits for the next one.
+    // libmicrohttpd does not notice that a client has left while its connection is suspended: the clock ends its poll,
+    // or the first news, which then waits for the next one.
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(server.settings.pollHold)) {
       hub.timeOut(poll)
     }

@@ -126,7 +126,8 @@ extension CloudServer {
       work.sharedNews, in: work.zone, of: owner, place, work.changes, except: work.caller, schema, writer)
   }
 
-  /// The database that gives the positions of a request: its own, or in the shared database that of the first zone's owner.
+  /// The database that gives the positions of a request: its own, or in the shared database that of the first zone's
+  /// owner.
   private func positions(
     _ request: Modification, _ caller: Caller, _ database: StoredDatabase
   ) throws(CloudError) -> Int64 {
@@ -138,8 +139,8 @@ extension CloudServer {
     }
   }
 
-  /// Nil for a zone that does not exist or has no feed. Write jobs run one after the other, so nobody else's change comes
-  /// between this and what the job stores.
+  /// Nil for a zone that does not exist or has no feed. Write jobs run one after the other, so nobody else's change
+  /// comes between this and what the job stores.
   private func feedPosition(
     _ id: ZoneID, _ caller: Caller, _ database: StoredDatabase, _ reader: any StorageReader
   ) throws -> OwnFeedPosition? {

@@ -28,7 +28,8 @@ extension CloudServer {
   /// The server's time, in ms since 1970.
   public var now: Int64 { clock.now }
 
-  /// Counts one request of a user. Those of apps without a user are not counted: they have nothing that tells them apart.
+  /// Counts one request of a user. Those of apps without a user are not counted: they have nothing that tells them
+  /// apart.
   ///
   /// - Throws: `throttled` with the time to wait, when there were too many.
   public func admit(_ caller: Caller) throws(CloudError) {

@@ -4,7 +4,8 @@ import Foundation
 
 /// Encrypts the files of a `FileCredentialStore` with libsodium: XChaCha20-Poly1305, a nonce of its own for every file.
 ///
-/// A sealed file is `cairn1`, the nonce (24 bytes) and the cipher text with its tag. Values may be used from any thread.
+/// A sealed file is `cairn1`, the nonce (24 bytes) and the cipher text with its tag. Values may be used from any
+/// thread.
 public struct SodiumEncryption: FileEncryption {
   private static let mark = Array("cairn1".utf8)
   private static let nonceLength = Int(crypto_aead_xchacha20poly1305_ietf_NPUBBYTES)

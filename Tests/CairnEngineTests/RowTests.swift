@@ -102,7 +102,8 @@ import Testing
     try a.sql("BEGIN; INSERT INTO list VALUES('l', 'phantom'); ROLLBACK")
     try a.sync()
     #expect(a.sent.isEmpty)
-    // Synced before the commit: what is not committed is not seen. The file may be locked; then the sync is tried again.
+    // Synced before the commit: what is not committed is not seen. The file may be locked; then the sync is tried
+    // again.
     try a.program.execute("BEGIN; INSERT INTO item(id, text) VALUES('i', 'half')")
     do { try a.sync() } catch is SQLiteError {}
     #expect(a.sent.isEmpty)

@@ -4,8 +4,9 @@ import Testing
 
 /// `cairn sync --watch` on two devices, with everything that may happen around it.
 @Suite struct WatchTests {
-  /// How long a commit may take to the other device. What is promised holds for a machine that does nothing else; where other
-  /// tests share it, the bound tells being told from asking by oneself, which a watch that is told does after minutes.
+  /// How long a commit may take to the other device. What is promised holds for a machine that does nothing else; where
+  /// other tests share it, the bound tells being told from asking by oneself, which a watch that is told does after
+  /// minutes.
   private static let longest = Duration.seconds(ProcessWorld.isSoak ? 2 : 30)
 
   private static let schema = """

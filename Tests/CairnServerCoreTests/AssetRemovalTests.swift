@@ -20,7 +20,8 @@ import Testing
     let target = AssetTarget(record: "a", type: "Note", field: "f")
     try world.save("a", ["f": .asset(try world.upload([1, 2, 3], for: target))])
     world.clock.advance(milliseconds: core.settings.receiptLife + 1)
-    // All of this waits for one transaction: a deletion, the removal of what has become unused, and a job that breaks both.
+    // All of this waits for one transaction: a deletion, the removal of what has become unused, and a job that breaks
+    // both.
     #expect(eventually { core.queuedWrites == 0 })
     let gate = DispatchSemaphore(value: 0)
     let ended = Mutex<[String]>([])

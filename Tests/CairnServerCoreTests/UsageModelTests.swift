@@ -127,8 +127,8 @@ private struct UsageRun {
     model = [:]
   }
 
-  /// A few operations, each on its own; the model learns from the answers what was carried out and judges whether the sum
-  /// stays below the quota.
+  /// A few operations, each on its own; the model learns from the answers what was carried out and judges whether the
+  /// sum stays below the quota.
   private mutating func request() throws {
     var operations: [RecordOperation] = []
     var wanted: [Entry?] = []

@@ -23,7 +23,8 @@ extension Trait where Self == EveryStore {
   static var everyStore: Self { EveryStore() }
 }
 
-/// One server, one user and one zone, with short words for requests. In memory, or on the store that ``EveryStore`` says.
+/// One server, one user and one zone, with short words for requests. In memory, or on the store that ``EveryStore``
+/// says.
 struct World {
   /// Goes after the server.
   let store: TestStore

@@ -8,8 +8,8 @@ import Testing
 @testable import CairnServer
 @testable import CairnServerCore
 
-/// How requests reach the server: handed to it in this process, or over a socket; and on which store, where it is not one
-/// in memory.
+/// How requests reach the server: handed to it in this process, or over a socket; and on which store, where it is not
+/// one in memory.
 enum Transport: CaseIterable, Sendable {
   case inProcess, loopback, postgres
 

@@ -2,8 +2,8 @@ import Testing
 
 @testable import CairnSimulation
 
-/// Runs that nobody has seen before, a few hundred of them or as many as the time allows; and that what runs meet is all
-/// that they should.
+/// Runs that nobody has seen before, a few hundred of them or as many as the time allows; and that what runs meet is
+/// all that they should.
 @Suite struct FreshSeedTests {
   private static let runs = 300
   private static let timeLimit = Duration.seconds(40)

@@ -1,7 +1,7 @@
 import CairnSimulation
 
-/// Runs that end, or ended once, with a violation. A seed means the same run as long as the generators do; what it found
-/// has a scenario of its own too.
+/// Runs that end, or ended once, with a violation. A seed means the same run as long as the generators do; what it
+/// found has a scenario of its own too.
 enum RegressionSeeds {
   /// Fixed; kept for good.
   static let fixed: [Simulation.Options] = [

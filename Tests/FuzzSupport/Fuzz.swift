@@ -4,7 +4,8 @@ import Synchronization
 /// Runs a parser on many mutants of sound inputs.
 ///
 /// - `CAIRN_FUZZ`: factor on the number of mutants, 1 where it is not set.
-/// - `CAIRN_FUZZ_SEED`: the first seed, else 1. One mutant has one seed: `CAIRN_FUZZ_SEED=17 CAIRN_FUZZ=0` runs seed 17 alone.
+/// - `CAIRN_FUZZ_SEED`: the first seed, else 1. One mutant has one seed: `CAIRN_FUZZ_SEED=17 CAIRN_FUZZ=0` runs seed 17
+///   alone.
 ///
 /// What a mutant must not do is said by the test. If one ends the process, its parser and seed are printed first.
 public enum Fuzz {
@@ -61,8 +62,8 @@ public enum Fuzz {
   }
 }
 
-/// What runs now, for the handler of the signals that a trap raises. Memory that is never freed: a handler may read it at
-/// any time.
+/// What runs now, for the handler of the signals that a trap raises. Memory that is never freed: a handler may read it
+/// at any time.
 private enum CrashNotes {
   static let slots = 16
   static let width = 128

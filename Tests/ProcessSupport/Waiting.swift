@@ -2,8 +2,8 @@ import Foundation
 
 /// How long tests wait for what another thread or process has to do before they say that it does not do it.
 ///
-/// This is no speed: what happens at all is seen within milliseconds of its happening. It is long, because a test shares its
-/// machine with other tests, and with who knows what else.
+/// This is no speed: what happens at all is seen within milliseconds of its happening. It is long, because a test
+/// shares its machine with other tests, and with who knows what else.
 public enum Patience {
   public static let seconds = 90
   public static let limit = Duration.seconds(seconds)

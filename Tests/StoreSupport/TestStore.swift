@@ -10,7 +10,8 @@ public enum StoreKind: String, CaseIterable, Sendable, CustomStringConvertible {
   public var description: String { rawValue }
 }
 
-/// A store of its own for one test. Opened once or more, at the same time where the kind allows that; gone with this object.
+/// A store of its own for one test. Opened once or more, at the same time where the kind allows that; gone with this
+/// object.
 public final class TestStore: Sendable {
   public let kind: StoreKind
   private let folder: TemporaryFolder?

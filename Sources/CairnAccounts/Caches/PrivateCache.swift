@@ -18,7 +18,8 @@ public enum PrivateCachePurge: Hashable, Sendable {
   case account(AccountID)
 }
 
-/// Something made from private data: a widget's snapshot, thumbnails, badge counts, pending notifications (accounts.md A74).
+/// Something made from private data: a widget's snapshot, thumbnails, badge counts, pending notifications
+/// (accounts.md A74).
 public protocol DerivedCopy: Sendable {
   /// Removes what was made from the purged data. Called again after a crash: must be harmless when there is nothing.
   func purge(_ what: PrivateCachePurge)
@@ -32,8 +33,8 @@ public struct PrivateCacheError: Error, Hashable, Sendable, CustomStringConverti
 /// Data fetched with accounts, in one file stamped with its owner (accounts.md section 3, private caches).
 ///
 /// Invariants:
-/// 1. The owner's scope stands in the same atomic file as the content; another owner, or none, purges it before anything
-///    is shown (accounts.md A69).
+/// 1. The owner's scope stands in the same atomic file as the content; another owner, or none, purges it before
+///    anything is shown (accounts.md A69).
 /// 2. A purge is marked on disk before anything is removed, and ends at the latest with the next start (A72).
 /// 3. Loads, writes and purges are under one lock (A70).
 ///
@@ -109,8 +110,8 @@ public final class PrivateCache<Value: Codable & Sendable>: Sendable {
     try state.withLock { state throws(PrivateCacheError) in try purge(what, &state) }
   }
 
-  /// Removes what the present owner may not have: another owner's file, entries of deleted accounts. Call it at launch and
-  /// when the snapshot changes; every access does it too.
+  /// Removes what the present owner may not have: another owner's file, entries of deleted accounts. Call it at launch
+  /// and when the snapshot changes; every access does it too.
   public func reconcile() throws(PrivateCacheError) {
     let snapshot = core.snapshot
     try state.withLock { state throws(PrivateCacheError) in _ = try prepare(&state, snapshot) }

@@ -1,11 +1,12 @@
 import CairnEngine
 import CairnRecords
 
-/// The category `accounts` of an engine (engine section 13): logins of a multi-account app, equal on all devices of a user.
+/// The category `accounts` of an engine (engine section 13): logins of a multi-account app, equal on all devices of a
+/// user.
 ///
-/// Used on the engine's thread only, like every category. Decisions are in ``ScopeState``; this hands them what the engine
-/// brings, each call one commit of the profile's file, or a part of the engine's own transaction where the engine keeps its
-/// rows in that file.
+/// Used on the engine's thread only, like every category. Decisions are in ``ScopeState``; this hands them what the
+/// engine brings, each call one commit of the profile's file, or a part of the engine's own transaction where the
+/// engine keeps its rows in that file.
 public final class AccountsCategory: RecordCategory {
   public let name = "accounts"
   public var delivery: CategoryDelivery { .sealedSet }

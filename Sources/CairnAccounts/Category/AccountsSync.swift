@@ -100,8 +100,8 @@ extension AccountsCore {
   /// The engine's rows in the profile's own file.
   public var engineStore: any EngineStore { ProfileEngineStore(file) }
 
-  /// Raised with every change of the identity: give it to the app's sessions, so that those of before write nothing more
-  /// (accounts.md A60, A64).
+  /// Raised with every change of the identity: give it to the app's sessions, so that those of before write nothing
+  /// more (accounts.md A60, A64).
   public var engineGeneration: EngineGeneration { file.generations }
 
   public func status() throws(AccountsError) -> AccountsStatus {

@@ -49,8 +49,8 @@ public struct CredentialStoreError: Error, Hashable, Sendable, CustomStringConve
 
 /// A Keychain-like store of secrets.
 ///
-/// Calls may block; they are made on the account store's own queue or on the caller's thread, never on Swift's cooperative
-/// pool. From any thread, also at the same time.
+/// Calls may block; they are made on the account store's own queue or on the caller's thread, never on Swift's
+/// cooperative pool. From any thread, also at the same time.
 public protocol CredentialStore: Sendable {
   func credential(for key: CredentialKey) throws(CredentialStoreError) -> CredentialLookup
 

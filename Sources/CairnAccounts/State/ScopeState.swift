@@ -1,7 +1,7 @@
 import CairnRecords
 
-/// Everything durable of one scope, as a value (accounts.md A59). Decisions are made on it, without clock, chance or I/O;
-/// ``AccountsFile`` stores it.
+/// Everything durable of one scope, as a value (accounts.md A59). Decisions are made on it, without clock, chance or
+/// I/O; ``AccountsFile`` stores it.
 ///
 /// Invariants:
 /// 1. An account with a tombstone is not in ``accounts`` (accounts.md A25).

@@ -1,6 +1,7 @@
 import Foundation
 
-/// The accounts of one profile, for apps: what is shown is read at once, what is changed waits off Swift's cooperative pool.
+/// The accounts of one profile, for apps: what is shown is read at once, what is changed waits off Swift's cooperative
+/// pool.
 ///
 /// May be used from anywhere. ``AccountsCore`` says of each call which errors it throws and what holds after each.
 public final class AccountStore: Sendable {
@@ -107,8 +108,8 @@ public final class AccountStore: Sendable {
 }
 
 extension AccountsCore {
-  /// Answers a purge by the user: true sends every fact again; false only what is changed from now on, with the facts that
-  /// it depends on (accounts.md A86).
+  /// Answers a purge by the user: true sends every fact again; false only what is changed from now on, with the facts
+  /// that it depends on (accounts.md A86).
   public func resumeAfterPurge(reupload: Bool) throws(AccountsError) {
     try edit { state, scope in
       guard state[scope].settings.isPausedByPurge else { return }

@@ -3,8 +3,8 @@ import CairnRecords
 /// The user's own changes.
 extension AccountsCore {
   /// Adds a login: the account is committed first, as pending its credential, then the credential is stored
-  /// (accounts.md A8, C19). A login of a user whom a live account on the instance has already is a new sign-in to that one
-  /// (accounts.md A10).
+  /// (accounts.md A8, C19). A login of a user whom a live account on the instance has already is a new sign-in to that
+  /// one (accounts.md A10).
   ///
   /// - Throws: ``AccountsError/credentialNotStored(_:_:)``: the account is there and needs credentials. After any other
   ///   error nothing was changed.

@@ -8,11 +8,11 @@ extension AccountsCore {
     public var waiting: [InstanceID] = []
   }
 
-  /// Looks at every legacy login and migrates those with strong evidence, each in one commit. Safe to call at any time and
-  /// any number of times.
+  /// Looks at every legacy login and migrates those with strong evidence, each in one commit. Safe to call at any time
+  /// and any number of times.
   ///
-  /// - Parameter reason: why, where a change of the key-value store is it. An account change is ignored: the values may be
-  ///   another user's (accounts.md A23).
+  /// - Parameter reason: why, where a change of the key-value store is it. An account change is ignored: the values may
+  ///   be another user's (accounts.md A23).
   @discardableResult
   public func migrateLegacyLogins(_ reason: KeyValueChange = .other) throws(AccountsError) -> MigrationReport {
     reason == .accountChange ? MigrationReport() : try lookAtLegacyLogins(decides: true)

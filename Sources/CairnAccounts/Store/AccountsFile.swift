@@ -2,10 +2,12 @@ import CairnEngine
 import CairnSQLite
 import Foundation
 
-/// The one SQLite file of a profile: every state and, where the engine serves only this category, the engine's rows too.
+/// The one SQLite file of a profile: every state and, where the engine serves only this category, the engine's rows
+/// too.
 ///
-/// A change is made on a copy of the state and becomes visible when its rows are committed: one transaction is one durable
-/// commit (accounts.md section 4). Other processes may change the file; each transaction begins with what is stored.
+/// A change is made on a copy of the state and becomes visible when its rows are committed: one transaction is one
+/// durable commit (accounts.md section 4). Other processes may change the file; each transaction begins with what is
+/// stored.
 ///
 /// Thread-safe: every use is under one recursive lock. Calls block.
 final class AccountsFile: @unchecked Sendable {

@@ -2,8 +2,8 @@ import CairnRecords
 
 /// Reads a state from its rows.
 ///
-/// Staging that can't be read is dropped and raises a need: a bootstrap brings it again (accounts.md A56). Anything else
-/// unreadable is an error, never "no state".
+/// Staging that can't be read is dropped and raises a need: a bootstrap brings it again (accounts.md A56). Anything
+/// else unreadable is an error, never "no state".
 struct StateLoader {
   private var state: AccountsState
   private var scope = ""

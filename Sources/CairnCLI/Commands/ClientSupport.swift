@@ -56,8 +56,8 @@ enum ClientSupport {
     return WebServicesDatabase(options)
   }
 
-  /// What this device calls itself on the server, for people: CAIRN_DEVICE_NAME, which may be empty for no name, else the
-  /// host's.
+  /// What this device calls itself on the server, for people: CAIRN_DEVICE_NAME, which may be empty for no name, else
+  /// the host's.
   static func deviceName(_ environment: [String: String]) -> String? {
     if let name = environment["CAIRN_DEVICE_NAME"] { return name.isEmpty ? nil : name }
     var name = [CChar](repeating: 0, count: 256)
@@ -65,8 +65,8 @@ enum ClientSupport {
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// The file of authorities to trust in place of the system's, for servers with a certificate of one's own: the first of
-  /// these variables that is set, two of which other programs know too.
+  /// The file of authorities to trust in place of the system's, for servers with a certificate of one's own: the first
+  /// of these variables that is set, two of which other programs know too.
   static func authorities(_ environment: [String: String]) throws -> String? {
     for name in ["CAIRN_CA_FILE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
       guard let path = environment[name], !path.isEmpty else { continue }

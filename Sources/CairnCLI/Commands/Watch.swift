@@ -5,8 +5,8 @@ import CairnTables
 import Foundation
 import Synchronization
 
-/// `cairn sync --watch`: syncs when another program has committed and when the server says that another device has; asks
-/// the server every second while it does not tell.
+/// `cairn sync --watch`: syncs when another program has committed and when the server says that another device has;
+/// asks the server every second while it does not tell.
 ///
 /// Runs until it is interrupted, whatever happens to the server; says when that changes.
 final class Watch {
@@ -97,8 +97,8 @@ final class Watch {
     tell(report)
   }
 
-  /// Returns when another program has committed and was quiet for a moment, when the server has news, when it is time to
-  /// ask it, when the file was replaced, or when the watch is stopped.
+  /// Returns when another program has committed and was quiet for a moment, when the server has news, when it is time
+  /// to ask it, when the file was replaced, or when the watch is stopped.
   private func waitForWork(_ last: SyncRound) {
     var nextLook = last.ended + 1
     var firstSeen: Double?

@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// Safe to use from any thread. It is killed when this object goes.
 final class ChildProcess: Sendable {
-  /// Its exit code or the negative number of its signal, once it was collected. From then on its process ID is free for another
-  /// process, so that signals are sent under this lock only.
+  /// Its exit code or the negative number of its signal, once it was collected. From then on its process ID is free for
+  /// another process, so that signals are sent under this lock only.
   private let status = Mutex<Int32?>(nil)
   private let processID: pid_t
   private let outputPath: String

@@ -30,7 +30,8 @@ enum DemoShop {
     "artist", "album", "track", "customer", "invoice", "invoice_line", "playlist", "playlist_track", "voucher",
   ]
 
-  /// What a table holds, in words that mean the same on every device: names instead of local integers, in a fixed order.
+  /// What a table holds, in words that mean the same on every device: names instead of local integers, in a fixed
+  /// order.
   static let contents: [String: String] = [
     "artist": "SELECT name FROM artist ORDER BY 1",
     "album": "SELECT title, a.name FROM album LEFT JOIN artist a ON a.id = artist_id ORDER BY 1, 2",

@@ -58,7 +58,8 @@ final class Output: Sendable {
       remedy: "make room or choose another file, and run the command again")
   }
 
-  /// Text with every run of line ends as one space, without other control characters: it may come from a server or a file.
+  /// Text with every run of line ends as one space, without other control characters: it may come from a server or a
+  /// file.
   static func oneLine(_ text: String) -> String {
     text.split(whereSeparator: \.isNewline).joined(separator: " ")
       .filter { character in !character.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7f } }

@@ -71,7 +71,8 @@ struct TokenStore: Sendable {
     return token
   }
 
-  /// A server's address with scheme and host in lower case and without trailing slashes, so that one server has one name.
+  /// A server's address with scheme and host in lower case and without trailing slashes, so that one server has one
+  /// name.
   static func normalized(_ server: String) -> String {
     var server = server
     while server.hasSuffix("/") { server.removeLast() }

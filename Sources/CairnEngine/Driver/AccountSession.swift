@@ -47,8 +47,8 @@ public final class AccountSession {
   /// Takes note of who is signed in. Several changes while the app was closed are one.
   ///
   /// In this order: the old session ends and writes nothing any more, the new identity is stored together with what the
-  /// categories set aside, the observer hears of it, the new session begins. If it throws, the identity is unresolved, and
-  /// the same call may be made again.
+  /// categories set aside, the observer hears of it, the new session begins. If it throws, the identity is unresolved,
+  /// and the same call may be made again.
   @discardableResult
   public func resolve(_ identity: Identity) throws -> AccountChange? {
     if identity == self.identity, identity != .unresolved, session?.isReplaced != true { return nil }

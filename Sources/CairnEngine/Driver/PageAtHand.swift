@@ -23,8 +23,8 @@ struct PageAtHand {
     }
   }
 
-  /// Each identifier once (engine O8), whatever the server does: the later of two versions; and a record rather than its
-  /// deletion, as nothing is to be destroyed in doubt.
+  /// Each identifier once (engine O8), whatever the server does: the later of two versions; and a record rather than
+  /// its deletion, as nothing is to be destroyed in doubt.
   private static func once(_ page: ZonePage) -> ZonePage {
     var places: [String: Int] = [:]
     places.reserveCapacity(page.records.count)

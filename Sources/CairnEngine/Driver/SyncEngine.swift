@@ -112,7 +112,8 @@ public final class SyncEngine: Sendable {
   }
 
   /// Somebody else is signed in, or nobody, or it is not known who (engine section 11). What is under way for the
-  /// identity of before is discarded at once; later calls are for the new one. Of several changes in a row the last wins.
+  /// identity of before is discarded at once; later calls are for the new one. Of several changes in a row the last
+  /// wins.
   public func noteAccount(_ identity: Identity) {
     guard worker.expect(identity) else { return }
     _ = thread.add { [worker] in worker.resolveAccount() }
@@ -227,7 +228,8 @@ extension SyncEngine {
       return true
     }
 
-    /// Tells the account session who was noted last. On the engine's thread; what fails is tried again by the next call.
+    /// Tells the account session who was noted last. On the engine's thread; what fails is tried again by the next
+    /// call.
     func resolveAccount() {
       guard let identity = expected.withLock({ $0 }) else { return }
       SyncEngine.$isInCallback.withValue(true) {

@@ -2,7 +2,8 @@ import CairnRecords
 
 /// Fetches what records need before a category gets them (engine section 7, rule 7).
 extension SyncSession {
-  /// What came with the answer to a task. Throws what concerns the connection or the account: then the records come again.
+  /// What came with the answer to a task. Throws what concerns the connection or the account: then the records come
+  /// again.
   func supplyAssets(_ task: EngineTask, _ answer: EngineAnswer) throws {
     switch (task, answer) {
     case (.fetchPage, _), (.sweep, _):

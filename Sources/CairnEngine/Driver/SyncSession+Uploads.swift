@@ -2,8 +2,8 @@ import CairnRecords
 
 /// Uploads the assets of a request before its records (engine section 7, rule 7).
 extension SyncSession {
-  /// A modify request, with its uploads. A record whose asset can't be had or is refused fails alone; a receipt that the
-  /// server does not take is replaced once.
+  /// A modify request, with its uploads. A record whose asset can't be had or is refused fails alone; a receipt that
+  /// the server does not take is replaced once.
   func modify(_ zone: ZoneID, _ operations: [RecordOperation], _ atomic: Bool) throws -> EngineAnswer {
     guard operations.contains(where: \.hasOutgoingAssets) else {
       let report = try cloud.modifyReportingPosition(in: zone, operations, atomic: atomic)

@@ -36,8 +36,8 @@ public final class SyncSession {
   ///     of other users (engine section 11).
   ///   - device: Names this installation; a copy of the file elsewhere, or a restored backup, has another name
   ///     (engine section 3).
-  ///   - generation: Raised whenever the account changes or another session takes this one's place: from then on this one
-  ///     writes nothing and applies nothing (engine C11).
+  ///   - generation: Raised whenever the account changes or another session takes this one's place: from then on this
+  ///     one writes nothing and applies nothing (engine C11).
   public init(
     cloud: any CloudDatabase, store: any EngineStore, categories: [any RecordCategory], zones: [ZoneID]?,
     settings: SyncSettings = SyncSettings(), expectedUser: String? = nil, device: String? = nil,
@@ -249,8 +249,8 @@ public final class SyncSession {
     return String(max(stored + 1, value.flatMap { Int64($0) } ?? 0))
   }
 
-  /// Records of a category were lost or may have been missed: every identity bootstraps again (engine C10). Durable when
-  /// it returns, and legal wherever the store may be written, inside a category's calls too.
+  /// Records of a category were lost or may have been missed: every identity bootstraps again (engine C10). Durable
+  /// when it returns, and legal wherever the store may be written, inside a category's calls too.
   public static func raiseNeed(of category: String, in store: any EngineStore) throws {
     let key = StoredKeys.epoch(category)
     try store.transaction { try store.writeState([sharedKey(key): try raised(key, nil, in: store)]) }

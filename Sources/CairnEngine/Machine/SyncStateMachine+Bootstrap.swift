@@ -127,8 +127,8 @@ extension SyncStateMachine {
     }
   }
 
-  /// Records could not be staged. The token has not moved, so they come again; a category with bootstraps of its own gets
-  /// another one all the same (accounts A37).
+  /// Records could not be staged. The token has not moved, so they come again; a category with bootstraps of its own
+  /// gets another one all the same (accounts A37).
   func needs(ofOwnBootstrap categories: [Int]) -> StateDelta {
     var delta: StateDelta = [:]
     for traits in categories.map({ configuration.categories[$0] }) where traits.bootstrap == .own {

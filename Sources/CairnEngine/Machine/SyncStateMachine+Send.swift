@@ -32,8 +32,8 @@ extension SyncStateMachine {
     perform(send.firstTask, for: .send(lane))
   }
 
-  /// The zone's token, if everything before it has reached the categories: then own changes may move it. While pages are
-  /// staged or a snapshot is not swept, an own change may be older than what waits there, and its echo is needed.
+  /// The zone's token, if everything before it has reached the categories: then own changes may move it. While pages
+  /// are staged or a snapshot is not swept, an own change may be older than what waits there, and its echo is needed.
   private func movableToken(_ lane: Lane) -> ChangeToken? {
     let name = configuration.categories[lane.category].name
     guard run?.fetched.contains(lane.zone) == true, !registry.isInSnapshot(lane.zone),
@@ -50,8 +50,8 @@ extension SyncStateMachine {
     createAndFetch(lane.zone)
   }
 
-  /// Creates what is queued, then fetches, so that there is a token from before the first save: without one a later fetch
-  /// would be a snapshot of everything sent.
+  /// Creates what is queued, then fetches, so that there is a token from before the first save: without one a later
+  /// fetch would be a snapshot of everything sent.
   ///
   /// A category that has lost its zone needs a bootstrap of the new one before it goes on (engine C10).
   mutating func createAndFetch(_ zone: ZoneID) {
@@ -145,9 +145,9 @@ extension SyncStateMachine {
 
   // MARK: Covering what was sent
 
-  /// A server that is restored to a backup from before a save refuses the token only if the token is from after the save
-  /// (tables L12). So before the call ends, the zones are fetched once more whose token could not move over own changes.
-  /// What the fetch brings may give something to send: a new round, of which a call has a limited number.
+  /// A server that is restored to a backup from before a save refuses the token only if the token is from after the
+  /// save (tables L12). So before the call ends, the zones are fetched once more whose token could not move over own
+  /// changes. What the fetch brings may give something to send: a new round, of which a call has a limited number.
   mutating func coverSends() {
     guard let run, run.request.scope != .sendOnly else { return }
     let closings = run.closings + 1

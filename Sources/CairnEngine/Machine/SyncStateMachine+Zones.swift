@@ -1,7 +1,7 @@
 import CairnRecords
 
-/// Zones: creating and deleting them, losing them, and the answers to the question that a loss raises (engine sections 6
-/// and 12).
+/// Zones: creating and deleting them, losing them, and the answers to the question that a loss raises
+/// (engine sections 6 and 12).
 extension SyncStateMachine {
   // MARK: Zone changes
 

@@ -3,9 +3,9 @@ import CairnRecords
 /// Decides the whole of sync: what to ask the server, what to store, what an error means, when to stop (engine
 /// section 1). A value without I/O, clock, randomness or concurrency: equal inputs give equal effects (engine E48).
 ///
-/// A call begins with ``Input/sync(_:)`` and ends with ``Effect/finish(_:)``. In between the driver performs the effects
-/// of each step in order; the last one of a step, unless it is `finish`, is a `perform`, and its answer is the next
-/// input.
+/// A call begins with ``Input/sync(_:)`` and ends with ``Effect/finish(_:)``. In between the driver performs the
+/// effects of each step in order; the last one of a step, unless it is `finish`, is a `perform`, and its answer is the
+/// next input.
 ///
 /// Invariants (docs/internals/engine.md):
 /// 1. At most one task is out.

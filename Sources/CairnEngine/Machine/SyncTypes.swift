@@ -8,7 +8,8 @@ public struct EngineConfiguration: Hashable, Sendable {
   public var settings: SyncSettings
   /// The user whose data this is; another one is refused before anything is sent or applied. Nil: not checked.
   public var expectedUser: String?
-  /// Names this installation without spaces, where the app can tell it from a copy or a restored backup. Nil: not checked.
+  /// Names this installation without spaces, where the app can tell it from a copy or a restored backup. Nil: not
+  /// checked.
   public var device: String?
 
   public init(

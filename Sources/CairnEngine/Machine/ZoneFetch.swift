@@ -175,8 +175,8 @@ struct ZoneFetch: Sendable {
   /// C3, C5 and tables M1: at once where nothing before it waits and either the set ends here or the result does not
   /// depend on where it is cut; else staged until the seal.
   ///
-  /// A category that is off or not activated stages everything. So does one whose bootstrap is under way: its pages are no
-  /// whole set, and the end of the engine's fetch must not seal them.
+  /// A category that is off or not activated stages everything. So does one whose bootstrap is under way: its pages are
+  /// no whole set, and the end of the engine's fetch must not seal them.
   private mutating func plan(for parts: [PartOutline], _ registry: ZoneRegistry) -> PagePlan {
     var plan = PagePlan()
     let booting = bootstrap == nil ? categories.filter { isBooting($0, registry) } : []

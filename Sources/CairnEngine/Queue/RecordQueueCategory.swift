@@ -1,7 +1,7 @@
 import CairnRecords
 
-/// A category for apps that keep no outbox of their own: pending changes are in the engine's queue (engine section 2), and
-/// a delegate provides their records. One per session; its rows are filed by identity.
+/// A category for apps that keep no outbox of their own: pending changes are in the engine's queue (engine section 2),
+/// and a delegate provides their records. One per session; its rows are filed by identity.
 ///
 /// Used on the engine's thread, and wherever that is legal for the store: a change is durable when ``add(_:)`` returns.
 public final class RecordQueueCategory: RecordCategory {
@@ -139,8 +139,8 @@ public final class RecordQueueCategory: RecordCategory {
     }
   }
 
-  /// Asks the delegate for the records of a batch, and puts back what it cannot give. The queue is not held meanwhile: the
-  /// delegate may add to it.
+  /// Asks the delegate for the records of a batch, and puts back what it cannot give. The queue is not held meanwhile:
+  /// the delegate may add to it.
   private func entries(_ batch: QueuedBatch<RecordID>, _ now: Int64) throws -> [OutgoingEntry] {
     var entries: [OutgoingEntry] = []
     var others: [(RecordID, FlightResult)] = []

@@ -1,6 +1,6 @@
 extension PendingQueue {
-  /// What of the invariants above the type does not hold; empty when all is well. For tests and the simulation: it looks
-  /// at the whole queue.
+  /// What of the invariants above the type does not hold; empty when all is well. For tests and the simulation: it
+  /// looks at the whole queue.
   public func brokenInvariants() -> [String] {
     var broken: [String] = []
     var seen: Set<Int64> = []

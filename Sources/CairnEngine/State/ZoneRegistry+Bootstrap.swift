@@ -2,8 +2,8 @@ import CairnRecords
 
 /// Needs and bootstraps (engine C10).
 ///
-/// A need raises the category's epoch, which all identities share. A bootstrap remembers the epoch at which it began, and
-/// when it is complete that number becomes the zone's: so a need that is raised meanwhile is not cleared by it.
+/// A need raises the category's epoch, which all identities share. A bootstrap remembers the epoch at which it began,
+/// and when it is complete that number becomes the zone's: so a need that is raised meanwhile is not cleared by it.
 extension ZoneRegistry {
   func epoch(_ category: String) -> Int64 { rows[StoredKeys.epoch(category)].flatMap { Int64($0) } ?? 0 }
 

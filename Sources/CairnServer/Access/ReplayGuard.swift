@@ -3,8 +3,8 @@ import Synchronization
 
 /// Remembers which signatures have been used for writes, as long as their dates are good. In memory: a restart forgets.
 ///
-/// A signature is known by the number `r` that its maker drew, so that another spelling of it is the same signature. It is
-/// looked at only after it has been found good, so nobody but the holders of keys can fill the memory.
+/// A signature is known by the number `r` that its maker drew, so that another spelling of it is the same signature. It
+/// is looked at only after it has been found good, so nobody but the holders of keys can fill the memory.
 final class ReplayGuard: Sendable {
   private struct State {
     /// By key and `r`, the time from which on the date is too old, in ms.

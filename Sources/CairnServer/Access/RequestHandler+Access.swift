@@ -3,7 +3,8 @@ import CairnServerCore
 
 /// Who asks (web-services section 3): an app by its API token, a user by a token, a server by its signature.
 extension RequestHandler {
-  /// Finds out who asks, and notes it in `visit` as far as it is known when something is wrong: the answer is spelled by it.
+  /// Finds out who asks, and notes it in `visit` as far as it is known when something is wrong: the answer is spelled
+  /// by it.
   func authenticate(
     _ request: HTTPRequest, _ endpoint: Endpoint, _ scope: DatabaseScope, _ visit: inout Visit
   ) throws(CloudError) {

@@ -8,8 +8,8 @@ import Synchronization
 
 /// One connection of a listener, and since when it has been waited for.
 ///
-/// libmicrohttpd closes a connection that sends nothing for a while; one that sends a byte now and then it would keep for
-/// ever. So whole requests have a deadline too:
+/// libmicrohttpd closes a connection that sends nothing for a while; one that sends a byte now and then it would keep
+/// for ever. So whole requests have a deadline too:
 ///
 /// ```
 /// waiting ──request line──▶ receiving ──last byte──▶ working ──answered──▶ waiting

@@ -103,8 +103,8 @@ final class HTTPExchange: Sendable {
   }
 }
 
-/// Counts the threads that may be resuming a connection. A client can have its answer, and the daemon be stopped, before
-/// `MHD_resume_connection` has returned on the thread that called it: it would go on in memory that is freed.
+/// Counts the threads that may be resuming a connection. A client can have its answer, and the daemon be stopped,
+/// before `MHD_resume_connection` has returned on the thread that called it: it would go on in memory that is freed.
 final class ResumeGate: Sendable {
   private let inside = Atomic(0)
 

@@ -240,8 +240,8 @@ final class HTTPListener: @unchecked Sendable {
     var isPlain = true
   }
 
-  /// libmicrohttpd takes a blank before the colon, and a continued line, as a part of the header's name: it would read the
-  /// body as the next request, where a proxy in front has read a length.
+  /// libmicrohttpd takes a blank before the colon, and a continued line, as a part of the header's name: it would read
+  /// the body as the next request, where a proxy in front has read a length.
   private func framing(_ connection: OpaquePointer) -> Framing {
     var found = Framing()
     forEachValue(connection, .HEADER_KIND) { key, value in

@@ -54,8 +54,8 @@ public struct DataDirectory: Sendable {
   /// Where a database lies that is not whole yet.
   public var incomingPath: String { path + "/cairn.db.incoming" }
 
-  /// Says that the folder is a copy of `cairn server backup`, which the next copy may replace; a server that starts on the
-  /// folder takes it away.
+  /// Says that the folder is a copy of `cairn server backup`, which the next copy may replace; a server that starts on
+  /// the folder takes it away.
   var copyMark: String { path + "/cairn.copy" }
 
   /// Opens the store.

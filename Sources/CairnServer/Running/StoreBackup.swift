@@ -17,9 +17,9 @@ public enum StoreBackup {
     public var copiedAssets: Int
   }
 
-  /// Copies the data of a server, which may run meanwhile, into a folder. An earlier copy that is there becomes the new one,
-  /// and keeps the assets that it has; until then it stays whole. Anything else that is there is refused: data that the
-  /// copy does not hold, and a folder on which a server runs or another copy is being made.
+  /// Copies the data of a server, which may run meanwhile, into a folder. An earlier copy that is there becomes the new
+  /// one, and keeps the assets that it has; until then it stays whole. Anything else that is there is refused: data
+  /// that the copy does not hold, and a folder on which a server runs or another copy is being made.
   ///
   /// The database is one snapshot. An asset of it may be removed by the server before it has been copied: then a newer
   /// snapshot is taken, which does not want it.
@@ -54,8 +54,8 @@ public enum StoreBackup {
     throw ServerStartError("assets went while they were copied", remedy: "run the command again")
   }
 
-  /// Puts a copy in place of the data of a server that does not run. Whenever it is interrupted, the folder holds what it
-  /// held or all of the copy; one that held nothing is refused by servers.
+  /// Puts a copy in place of the data of a server that does not run. Whenever it is interrupted, the folder holds what
+  /// it held or all of the copy; one that held nothing is refused by servers.
   ///
   /// - Parameter replacing: whether data that is there gives way. Its database stays beside, as `cairn.db.replaced`.
   public static func restore(

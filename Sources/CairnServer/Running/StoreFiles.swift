@@ -9,8 +9,8 @@ import Foundation
 
 /// Puts the file of a store in place of another one, so that at every moment there is one of them, whole.
 ///
-/// SQLite takes a log that lies beside a file for that file's, whichever file it was written for. So no file gets the name of
-/// another one before that one's log is gone.
+/// SQLite takes a log that lies beside a file for that file's, whichever file it was written for. So no file gets the
+/// name of another one before that one's log is gone.
 enum StoreFiles {
   private static let logs = ["-wal", "-shm", "-journal"]
 

@@ -28,7 +28,8 @@ struct SignInPage {
 
   /// Tells the window that opened the page.
   func told(_ origin: String, _ token: String) -> String {
-    // Both are texts without signs that could end a script's text: an origin that was compared with the app's, and a token.
+    // Both are texts without signs that could end a script's text: an origin that was compared with the app's, and a
+    // token.
     page(
       "Signed in",
       """

@@ -1,8 +1,8 @@
 import CairnRecords
 import CairnServerCore
 
-/// Where a sign-in was asked for, and where its token goes (web-services section 3). All of it stands in the address and is
-/// judged by what the operator said of the app, so that no one else is given a token.
+/// Where a sign-in was asked for, and where its token goes (web-services section 3). All of it stands in the address
+/// and is judged by what the operator said of the app, so that no one else is given a token.
 struct SignInPlace {
   enum Destination: Hashable {
     /// The browser goes there, with the token as `ckWebAuthToken`.
@@ -26,8 +26,8 @@ struct SignInPlace {
     return address
   }
 
-  /// - Throws: `badRequest` for an address that is none, `accessDenied` where the token would go to a page that the app does
-  ///   not list. An app that is open to all pages (`*`) lists none.
+  /// - Throws: `badRequest` for an address that is none, `accessDenied` where the token would go to a page that the app
+  ///   does not list. An app that is open to all pages (`*`) lists none.
   init(_ request: HTTPRequest, _ server: CloudServer) throws(CloudError) {
     app = nil
     destination = .shown

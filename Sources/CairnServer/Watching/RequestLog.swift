@@ -3,8 +3,8 @@ import CairnWire
 import Foundation
 import Synchronization
 
-/// One line of JSON per answer, on standard error. Whatever a client sends as text stays out: no query, no path as it was
-/// sent, no header, no body; names of users are their record names.
+/// One line of JSON per answer, on standard error. Whatever a client sends as text stays out: no query, no path as it
+/// was sent, no header, no body; names of users are their record names.
 final class RequestLog: Sendable {
   private let queue = DispatchQueue(label: "cairn.request-log")
   private let waiting = Atomic(0)

@@ -1,7 +1,7 @@
 import CairnRecords
 
-/// API tokens and server-to-server keys of a store, for `cairn server`. Works beside a running server, which looks at the
-/// store with every request.
+/// API tokens and server-to-server keys of a store, for `cairn server`. Works beside a running server, which looks at
+/// the store with every request.
 public struct AppDirectory: Sendable {
   private let storage: any Storage
   private let clock: any ServerClock

@@ -9,8 +9,8 @@ public protocol AssetStore: AnyObject, Sendable {
   /// The bytes, from any thread; nil where there are none.
   func open(_ digest: [UInt8]) throws -> AssetBytes?
 
-  /// Removes bytes that no record wants, in the write job of `writer`, which matters where the bytes lie in the store of
-  /// records. What is not there is no error.
+  /// Removes bytes that no record wants, in the write job of `writer`, which matters where the bytes lie in the store
+  /// of records. What is not there is no error.
   func remove(_ digest: [UInt8], _ writer: (any StorageWriter)?) throws
 
   /// The parts in which ``digests(in:)`` is asked for; none where nothing outlives the process.
@@ -25,8 +25,8 @@ public protocol AssetWriter: AnyObject, Sendable {
   func append(_ bytes: UnsafeRawBufferPointer) throws
   /// Makes the bytes durable and says what they are.
   func finish() throws -> AssetSummary
-  /// Puts the finished bytes in their place, durably, in the write job of `writer`, which matters where the bytes lie in
-  /// the store of records. A job that is run again calls it again.
+  /// Puts the finished bytes in their place, durably, in the write job of `writer`, which matters where the bytes lie
+  /// in the store of records. A job that is run again calls it again.
   func publish(_ writer: (any StorageWriter)?) throws
 }
 

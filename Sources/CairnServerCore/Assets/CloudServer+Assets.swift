@@ -37,8 +37,8 @@ extension CloudServer {
 
   /// One target per field, in order (assets/upload).
   ///
-  /// - Throws: in the shared database `zoneNotFound` for a zone that is not shared with the caller, `accessDenied` for one in
-  ///   which the caller may change nothing. Without a zone the save is judged.
+  /// - Throws: in the shared database `zoneNotFound` for a zone that is not shared with the caller, `accessDenied` for
+  ///   one in which the caller may change nothing. Without a zone the save is judged.
   public func uploadTargets(
     _ caller: Caller, _ scope: DatabaseScope, in id: ZoneID? = nil, _ fields: [AssetField],
     _ options: RequestOptions = RequestOptions()
@@ -188,8 +188,8 @@ extension CloudServer {
 
   /// Forgets the assets that no record has and no receipt can bring back, inside a write job.
   ///
-  /// Their bytes go in a later job, ``removeBytes(of:)``: the jobs of one commit may be undone together, and with this one
-  /// the deletion by which an asset had become unused.
+  /// Their bytes go in a later job, ``removeBytes(of:)``: the jobs of one commit may be undone together, and with this
+  /// one the deletion by which an asset had become unused.
   ///
   /// - Returns: what was forgotten.
   func forgetUnusedAssets(_ now: Int64, _ writer: any StorageWriter) throws -> [[UInt8]] {
@@ -198,8 +198,8 @@ extension CloudServer {
     return unused
   }
 
-  /// Removes bytes of which the store knew nothing at an earlier commit, unless it knows of them again, inside a write job.
-  /// What has come back meanwhile is kept for a receipt's life, so no job of the same commit forgets it.
+  /// Removes bytes of which the store knew nothing at an earlier commit, unless it knows of them again, inside a write
+  /// job. What has come back meanwhile is kept for a receipt's life, so no job of the same commit forgets it.
   private func removeBytes(of digests: [[UInt8]], _ writer: any StorageWriter) throws {
     for digest in digests where try writer.asset(digest) == nil { try assets.remove(digest, writer) }
   }

@@ -1,8 +1,8 @@
 import CairnRecords
 
 /// Copies a whole store into an empty one, of whichever kinds: users and tokens, databases with positions and epochs,
-/// records and tombstones, schema, subscriptions, assets. Clients go on with their tokens as if nothing had happened; the
-/// copy's first server begins an epoch as every start does.
+/// records and tombstones, schema, subscriptions, assets. Clients go on with their tokens as if nothing had happened;
+/// the copy's first server begins an epoch as every start does.
 ///
 /// No server may run on either store meanwhile. Bytes of assets come first, everything else is one transaction: a copy
 /// that was broken off leaves a store that still counts as empty.

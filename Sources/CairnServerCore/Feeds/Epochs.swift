@@ -25,8 +25,8 @@ public struct Epochs: Hashable, Sendable {
     return all.isEmpty ? 0 : all[max(low - 1, 0)].name
   }
 
-  /// Whether `position` is a part of the present history, under the epoch that a token names. Every history begins at 0,
-  /// where nothing has been read: the epoch in which that was noted may have been dropped since.
+  /// Whether `position` is a part of the present history, under the epoch that a token names. Every history begins at
+  /// 0, where nothing has been read: the epoch in which that was noted may have been dropped since.
   func contains(_ position: Int64, in name: UInt32, current: Int64) -> Bool {
     position == 0 || position <= current && self.name(of: position) == name
   }

@@ -45,7 +45,7 @@ extension CloudServer {
     }
   }
 
-  /// Messages may be missing: who listens here is told of all zones of which he is told at all.
+  /// Messages may be missing: each listener here is told of all zones that it may be told of.
   private func tellEverybody() {
     for app in notifications.apps {
       do { notifications.post(try everything(of: app), app, from: nil) } catch {

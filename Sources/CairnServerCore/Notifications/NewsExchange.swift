@@ -1,7 +1,7 @@
 import CairnRecords
 
-/// How the servers of a shared store tell each other what has happened. Hints only: a message that is lost costs a client
-/// the wait for its next fetch, no data.
+/// How the servers of a shared store tell each other what has happened. Hints only: a message that is lost costs a
+/// client the wait for its next fetch, no data.
 public protocol NewsExchange: AnyObject, Sendable {
   /// Begins to listen. `hear` is called on the exchange's thread.
   func start(_ hear: @escaping @Sendable (NewsEvent) -> Void)
@@ -17,7 +17,8 @@ public protocol NewsExchange: AnyObject, Sendable {
 public enum NewsEvent: Sendable {
   /// Sent by another server.
   case message([UInt8])
-  /// The exchange listens from now on. Messages of before may be missing, at its start or after a loss of its connection.
+  /// The exchange listens from now on. Messages of before may be missing, at its start or after a loss of its
+  /// connection.
   case gap
 }
 

@@ -28,8 +28,8 @@ public enum PollAnswer: Sendable {
   case busy
 }
 
-/// Who waits for notifications, and what they have not fetched yet (web-services section 11). In memory only: clients of
-/// a server that was started again make new addresses. The servers of a shared store know each other's.
+/// Who waits for notifications, and what they have not fetched yet (web-services section 11). In memory only: clients
+/// of a server that was started again make new addresses. The servers of a shared store know each other's.
 ///
 /// Waiting costs no thread: a poll is a closure that is called once. All calls from any thread; closures are called
 /// without a lock held.

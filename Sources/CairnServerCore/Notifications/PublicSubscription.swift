@@ -1,5 +1,5 @@
-/// The name of a subscription's row in a public database, where everybody has subscriptions of his own: `USER/ID`, with the
-/// storage's key of the user.
+/// The name of a subscription's row in a public database, where everybody has subscriptions of their own: `USER/ID`,
+/// with the storage's key of the user.
 struct PublicSubscription: Hashable, Sendable {
   var user: Int64
   /// The name that the user gave.

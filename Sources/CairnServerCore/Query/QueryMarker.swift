@@ -2,8 +2,8 @@ import CairnRecords
 
 /// Where a query goes on: `CQ1-` and URL-safe base64 of the fingerprint of the query and the last place that was given.
 ///
-/// It is checked against damage and against use with another query, not against forgery: a forged marker begins the same
-/// query elsewhere.
+/// It is checked against damage and against use with another query, not against forgery: a forged marker begins the
+/// same query elsewhere.
 struct QueryMarker: Sendable {
   private static let prefix = "CQ1-"
 

@@ -209,7 +209,8 @@ extension FieldValue {
     if case .list(_, let elements) = self { elements.isEmpty } else { false }
   }
 
-  /// Whether this is text that cannot be bytes. A STRING yields to nothing but bytes: after such a value it is firm (rule 4).
+  /// Whether this is text that cannot be bytes. A STRING yields to nothing but bytes: after such a value it is firm
+  /// (rule 4).
   var isOnlyText: Bool {
     switch self {
     case .string(let text): Base64.decode(text) == nil

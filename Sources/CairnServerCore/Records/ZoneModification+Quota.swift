@@ -3,8 +3,8 @@ import CairnRecords
 /// What records take, and users' quotas (web-services section 12).
 ///
 /// Invariant: a zone's `bytes` are the sum of what its live records count for, and a user's usage is the sum over the
-/// zones of their databases and their records in public databases. Both move with the write that changes them, so no request
-/// has to add anything up.
+/// zones of their databases and their records in public databases. Both move with the write that changes them, so no
+/// request has to add anything up.
 extension ZoneModification {
   /// Who pays for a record: the owner of the database, in a public one who created the record.
   private func payer(_ row: StoredRecord) -> Int64 { caller.isInPublic ? row.createdBy : caller.storageOwner }
@@ -27,8 +27,8 @@ extension ZoneModification {
     return row.bytesCounted(assets: assets)
   }
 
-  /// Fails the saves that would take a user beyond the quota, in the order of the request. What a delete frees, the saves
-  /// after it may use; a save that makes a record no greater always works. Returns whether one failed.
+  /// Fails the saves that would take a user beyond the quota, in the order of the request. What a delete frees, the
+  /// saves after it may use; a save that makes a record no greater always works. Returns whether one failed.
   func judgeQuota(_ reader: any StorageReader) throws -> Bool {
     var usages: [Int64: StoredUsage] = [:]
     var failed = false

@@ -101,8 +101,8 @@ struct ZoneModification {
     }
     if !(isAtomic && hasFailure) {
       try judgeSharedParents(reader)
-      // What a delete frees counts only where it is carried out, so quotas are judged last; what they fail may take others
-      // along.
+      // What a delete frees counts only where it is carried out, so quotas are judged last; what they fail may take
+      // others along.
       repeat { try judgeReferences(reader) } while try judgeQuota(reader)
     }
     if isAtomic, hasFailure {

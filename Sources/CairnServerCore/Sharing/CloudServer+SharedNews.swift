@@ -11,8 +11,8 @@ struct News: Sendable {
 extension CloudServer {
   func tell(_ all: [News]) { for news in all { tell(news.notifications, news.app, from: news.clientID) } }
 
-  /// What a change in a shared zone is to all whom it concerns: the owner, and everybody who has accepted a share that it
-  /// touches.
+  /// What a change in a shared zone is to all whom it concerns: the owner, and everybody who has accepted a share that
+  /// it touches.
   ///
   /// - Parameters:
   ///   - users: by user, the records of which their shared database has news.

@@ -31,8 +31,8 @@ public struct ShareQuery: Hashable, Sendable {
 
 /// Web-services section 12.
 extension CloudServer {
-  /// One result per short GUID, in order (records/resolve). Those see a share who own it or take part, and everybody where
-  /// it has a public permission.
+  /// One result per short GUID, in order (records/resolve). Those see a share who own it or take part, and everybody
+  /// where it has a public permission.
   public func resolveShares(
     _ caller: Caller, _ scope: DatabaseScope, _ queries: [ShareQuery], _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<ResolvedShare, CloudError>] {
@@ -47,8 +47,8 @@ extension CloudServer {
     }
   }
 
-  /// Takes part in shares from now on; one result per short GUID, in order (records/accept). Who takes part already, and the
-  /// owner, changes nothing.
+  /// Takes part in shares from now on; one result per short GUID, in order (records/accept). Who takes part already,
+  /// and the owner, changes nothing.
   public func acceptShares(
     _ caller: Caller, _ scope: DatabaseScope, _ queries: [ShareQuery], _ options: RequestOptions = RequestOptions()
   ) throws(CloudError) -> [Result<ResolvedShare, CloudError>] {

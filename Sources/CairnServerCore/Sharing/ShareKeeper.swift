@@ -5,8 +5,8 @@ import CairnRecords
 /// Invariants, at the end of each job (web-services section 12):
 /// 1. A share's feed has an entry without ``StoredShareEntry/left`` for its root, for every live record from which
 ///    following `parent` leads to the root, and for the record of the share; and no others.
-/// 2. An entry's position is not less than that of its record, so whoever has read up to a position has seen every record
-///    of the share as it was then.
+/// 2. An entry's position is not less than that of its record, so whoever has read up to a position has seen every
+///    record of the share as it was then.
 /// 3. A participant's shared database has a live row for the zone exactly while there is an accepted share in it.
 struct ShareKeeper {
   let writer: any StorageWriter
@@ -38,7 +38,8 @@ struct ShareKeeper {
 
   // MARK: Records
 
-  /// Brings the feeds of all shares up to date with records that were stored or deleted, and with all that depends on them.
+  /// Brings the feeds of all shares up to date with records that were stored or deleted, and with all that depends on
+  /// them.
   ///
   /// - Parameters:
   ///   - changed: the present rows, tombstones among them.

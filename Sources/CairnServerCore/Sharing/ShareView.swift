@@ -4,8 +4,9 @@ import CairnRecords
 /// section 12).
 ///
 /// The participant's shared database has a zone row for it, named ``rowName(owner:zone:)``, with positions and an
-/// incarnation of its own. The row is what changes/database tells of. Positions inside the zone are the owner's. Another
-/// set of accepted shares is another incarnation: what is to be seen then may be older than any token, so tokens end.
+/// incarnation of its own. The row is what changes/database tells of. Positions inside the zone are the owner's.
+/// Another set of accepted shares is another incarnation: what is to be seen then may be older than any token, so
+/// tokens end.
 struct ShareView: Hashable, Sendable {
   var owner: Caller.Owner
   /// The owner's database, which gives out positions.

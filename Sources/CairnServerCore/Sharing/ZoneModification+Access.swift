@@ -107,8 +107,8 @@ extension ZoneModification {
 
   // MARK: Parents
 
-  /// Fails saves by which a record would be its own ancestor. Only a record that is there already, or whose parent comes
-  /// with the same request, can be. Returns whether one failed.
+  /// Fails saves by which a record would be its own ancestor. Only a record that is there already, or whose parent
+  /// comes with the same request, can be. Returns whether one failed.
   func judgeCircles(_ reader: any StorageReader) throws -> Bool {
     let names = Set(steps.lazy.filter { $0.isSave && $0.parent != nil }.map(\.name))
     guard !names.isEmpty else { return false }

@@ -171,8 +171,8 @@ extension ZoneModification {
     sharedNews = try keeper.finish()
   }
 
-  /// Ends the shares whose record or root is gone. Returns the rows that took the place of all that is gone, and the roots
-  /// that were stored again.
+  /// Ends the shares whose record or root is gone. Returns the rows that took the place of all that is gone, and the
+  /// roots that were stored again.
   private func endShares(_ keeper: inout ShareKeeper, _ writer: any StorageWriter) throws -> [StoredRecord] {
     var changed: [StoredRecord] = []
     for row in steps.compactMap({ $0.isDelete ? $0.live : nil }) + cascade {

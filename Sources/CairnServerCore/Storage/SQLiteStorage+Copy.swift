@@ -16,8 +16,9 @@ extension SQLiteStorage {
 
   /// Whether everything that a store was given is a part of the history of another: then it is an earlier copy.
   ///
-  /// The later one knows the epoch (web-services section 8) of the earlier one's newest position. Epochs without a position
-  /// are forgotten by the next start, so they prove nothing; a store without records is an earlier copy of any.
+  /// The later one knows the epoch (web-services section 8) of the earlier one's newest position. Epochs without a
+  /// position are forgotten by the next start, so they prove nothing; a store without records is an earlier copy of
+  /// any.
   public static func isEarlierCopy(_ path: String, of other: String) throws -> Bool {
     func history(_ path: String) throws -> (epochs: [Epoch], position: Int64) {
       let connection = try Connection(path: path, mode: .readWrite)

@@ -1,7 +1,7 @@
 import CairnRecords
 
-/// What sharing reads (web-services section 12). A share row belongs to a root; it may be there before the share is, for
-/// its short GUID.
+/// What sharing reads (web-services section 12). A share row belongs to a root; it may be there before the share is,
+/// for its short GUID.
 public protocol ShareStorageReader: AnyObject {
   func user(recordName: String) throws -> Caller?
   /// E-mail addresses are compared as they are stored: in lower case.

@@ -3,8 +3,8 @@
 /// Invariants that every implementation keeps, in a shared store for the jobs of all its processes together:
 /// 1. Write jobs of one database run one after the other, each against the state that the jobs before it left. Jobs of
 ///    different databases, and jobs of none, may run at the same time; the result is that of some order.
-/// 2. Positions of a database grow in commit order: a reader that sees one of them sees every smaller one of that database
-///    (web-services section 8). Positions of different databases say nothing about each other.
+/// 2. Positions of a database grow in commit order: a reader that sees one of them sees every smaller one of that
+///    database (web-services section 8). Positions of different databases say nothing about each other.
 /// 3. A job's commit handler runs after its writes are durable; a job that throws leaves nothing behind.
 /// 4. A read sees one snapshot.
 /// 5. Bodies may be run more than once, until one run commits: what they do outside of the store must bear that.
@@ -92,11 +92,11 @@ public protocol StorageReader: ShareStorageReader {
   func zones(_ database: Int64, after position: Int64, limit: Int) throws -> [StoredZone]
 
   func record(_ zone: Int64, named name: String) throws -> StoredRecord?
-  /// Says which records ``record(_:named:)`` will be asked for, and whose referrers, so that a store far away finds them
-  /// in one step.
+  /// Says which records ``record(_:named:)`` will be asked for, and whose referrers, so that a store far away finds
+  /// them in one step.
   func prefetch(_ zone: Int64, named names: [String], referrersOf targets: [String]) throws
-  /// Calls `body` with the rows of a zone after `position` and before `end`, in the order of positions (or newest first),
-  /// until it returns false.
+  /// Calls `body` with the rows of a zone after `position` and before `end`, in the order of positions (or newest
+  /// first), until it returns false.
   func scan(
     _ zone: Int64, after position: Int64, before end: Int64, newestFirst: Bool,
     _ body: (StoredRecord) throws -> Bool) throws
@@ -149,11 +149,11 @@ public protocol StorageWriter: StorageReader, ShareStorageWriter {
 
   /// Nil ends the limit.
   func setQuota(of user: Int64, _ bytes: Int64?) throws
-  /// Adds to what the records of a zone take, and to the usage of `user`; less than 0 takes away. A user who is not there
-  /// has no usage.
+  /// Adds to what the records of a zone take, and to the usage of `user`; less than 0 takes away. A user who is not
+  /// there has no usage.
   func addUsage(_ bytes: Int64, user: Int64, zone: Int64) throws
-  /// Notes that a user was here: the usage of the day, and the device where it has said its name. A device that is there
-  /// keeps its first time. What is beyond ``VisitLimits`` goes. Does nothing for a user who is not there.
+  /// Notes that a user was here: the usage of the day, and the device where it has said its name. A device that is
+  /// there keeps its first time. What is beyond ``VisitLimits`` goes. Does nothing for a user who is not there.
   func noteVisit(of user: Int64, _ device: StoredDevice?, day: Int64) throws
 
   /// Stores a credential under a new number, which is never used again.
@@ -178,7 +178,8 @@ public protocol StorageWriter: StorageReader, ShareStorageWriter {
   /// The references of `source` become exactly these.
   func setReferences(_ zone: Int64, source: String, _ references: [StoredReference]) throws
   /// Removes up to `limit` tombstones of records that died before `time`, and as many entries of shares' feeds about
-  /// records that left before it, and notes per zone and per share how far that went. Returns whether there may be more.
+  /// records that left before it, and notes per zone and per share how far that went. Returns whether there may be
+  /// more.
   func pruneTombstones(before time: Int64, limit: Int) throws -> Bool
 
   func setSchemaField(_ container: String, _ environment: ServerEnvironment, _ field: StoredSchemaField) throws

@@ -4,8 +4,8 @@ import CairnRecords
 import CairnSQLite
 import CairnTables
 
-/// The second phase of a run: every fault ends, and within a bounded number of syncs all devices must be equal, quiet and
-/// sound.
+/// The second phase of a run: every fault ends, and within a bounded number of syncs all devices must be equal, quiet
+/// and sound.
 struct Convergence {
   private let world: SimulatedWorld
   /// Rounds in which every device syncs once, an hour apart.
@@ -107,8 +107,8 @@ struct Convergence {
     }
   }
 
-  /// Parked records of a device; only UNIQUE constraints, and what depends on rows that these keep away, explain any. And a
-  /// parent whose last row went with a file that a copy replaced: no device is left to re-assert it (tables M13).
+  /// Parked records of a device; only UNIQUE constraints, and what depends on rows that these keep away, explain any.
+  /// And a parent whose last row went with a file that a copy replaced: no device is left to re-assert it (tables M13).
   private func parked(_ device: SimulatedDevice) throws -> [String] {
     let parked = try device.database.parked()
     world.coverage.note(.parkedUnique, parked.filter { $0.reason == .unique }.count)

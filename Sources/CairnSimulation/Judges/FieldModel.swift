@@ -3,9 +3,9 @@ import CairnSQLite
 /// Says what each field of the modelled tables must be, from the statements that were run and nothing else (DESIGN G4,
 /// G5; tables F3, M2, M5).
 ///
-/// In these tables every value is written once only, so the value that a device shows tells which write it has seen last:
-/// that is all that is needed to know the clock of the next write there. A row is alive if its latest write is not older
-/// than its latest delete; a field has its latest write; of equal clocks the greater value.
+/// In these tables every value is written once only, so the value that a device shows tells which write it has seen
+/// last: that is all that is needed to know the clock of the next write there. A row is alive if its latest write is
+/// not older than its latest delete; a field has its latest write; of equal clocks the greater value.
 struct FieldModel {
   struct Key: Hashable {
     var table: Int

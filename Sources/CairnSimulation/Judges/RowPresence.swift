@@ -1,7 +1,7 @@
 import CairnSQLite
 
-/// Watches that no row gets lost: one that a program inserted and none ever deleted, replaced or renamed, itself or by a
-/// row that it may refer to, must be there in the end (DESIGN G6, G7).
+/// Watches that no row gets lost: one that a program inserted and none ever deleted, replaced or renamed, itself or by
+/// a row that it may refer to, must be there in the end (DESIGN G6, G7).
 ///
 /// Looks at tables with natural keys that the model does not judge.
 struct RowPresence {

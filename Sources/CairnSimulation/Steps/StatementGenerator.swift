@@ -1,4 +1,5 @@
-/// Makes random statements. In modelled tables every written value is used once only, so that a value tells who wrote it.
+/// Makes random statements. In modelled tables every written value is used once only, so that a value tells who wrote
+/// it.
 struct StatementGenerator {
   var chance: Chance
   private let schema: SimulatedSchema

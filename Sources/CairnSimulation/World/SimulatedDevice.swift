@@ -12,8 +12,8 @@ final class SimulatedDevice {
   let clock: DeviceClock
   let cloud: SimulatedCloud
   var coverage = Coverage()
-  /// Whether something was sent since the last sync that fetched to the end: a server that is restored to a time before it
-  /// then is noticed only by the next change (tables L12).
+  /// Whether something was sent since the last sync that fetched to the end: a server that is restored to a time before
+  /// it then is noticed only by the next change (tables L12).
   var hasOpenSaves = false
   private let randomness: SeededRandomness
   private var program: Connection

@@ -97,7 +97,8 @@ final class SimulatedWorld {
     for device in devices {
       if device.number == 0 || !scenario.joinEmpty.contains(device.number) { try device.create(scenario.schema) }
       try device.prepare(device.number == 0 ? .create : .join, SimulatedWorld.place)
-      // A first fetch has no token and hears of no deletes: the model could not tell what becomes of rows made before it.
+      // A first fetch has no token and hears of no deletes: the model could not tell what becomes of rows made before
+      // it.
       try sync(device, SyncPlan())
     }
   }

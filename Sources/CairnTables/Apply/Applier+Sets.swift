@@ -9,9 +9,9 @@ extension Applier {
 
   /// Applies versions, parents first.
   ///
-  /// Rows that refer to each other in a circle are written one after the other under deferred foreign keys (tables M8), in
-  /// the hope that the parent comes. If one of them then can't be applied, everything is undone and done again without
-  /// that hope: the others are parked too.
+  /// Rows that refer to each other in a circle are written one after the other under deferred foreign keys (tables M8),
+  /// in the hope that the parent comes. If one of them then can't be applied, everything is undone and done again
+  /// without that hope: the others are parked too.
   func applySaves(_ versions: [FetchedVersion]) throws {
     if versions.isEmpty { return }
     guard versions.contains(where: { $0.plan.isCyclic }) else { return try applyInOrder(versions) }
@@ -153,8 +153,8 @@ extension Applier {
   /// Tries of one parked record within one apply: a bound for rows that keep each other out.
   private static let retryLimit = 6
 
-  /// Tries parked records whose obstacle has gone, until none is left that can be applied, and makes sure that no foreign
-  /// key is left open.
+  /// Tries parked records whose obstacle has gone, until none is left that can be applied, and makes sure that no
+  /// foreign key is left open.
   func finish() throws {
     try retryWoken()
     guard file.connection.hasDeferredForeignKeyViolations else { return }
@@ -188,8 +188,8 @@ extension Applier {
 }
 
 extension FileContext {
-  /// Whether the record that keeps a parked one out waits, in any number of steps, for just that one: a row whose parent
-  /// has its unique values. Then neither comes in (tables M10, M11).
+  /// Whether the record that keeps a parked one out waits, in any number of steps, for just that one: a row whose
+  /// parent has its unique values. Then neither comes in (tables M10, M11).
   func waitsForItself(_ entry: Inbox.Entry) throws -> Bool {
     guard entry.parking?.reason == .unique else { return false }
     var next = entry.parking?.waitsFor
@@ -202,8 +202,8 @@ extension FileContext {
   }
 }
 
-/// Puts aside the rows whose parents are not there at the end of an apply, whatever the reason: nothing may keep a set from
-/// being committed.
+/// Puts aside the rows whose parents are not there at the end of an apply, whatever the reason: nothing may keep a set
+/// from being committed.
 struct OrphanEviction {
   private let applier: Applier
   private var file: FileContext { applier.file }

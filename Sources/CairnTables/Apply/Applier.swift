@@ -90,8 +90,8 @@ final class Applier {
       return nil
     case .success(var version):
       if !file.gaps.isEmpty { version.isMissed = try GapComparison(file).mustApply(version) }
-      // Others of the set would count on an echo as on a version that changes something. Where no others are looked at, the
-      // record is looked up once, later.
+      // Others of the set would count on an echo as on a version that changes something. Where no others are looked at,
+      // the record is looked up once, later.
       if !plan.uniqueIndexes.isEmpty || plan.isCyclic,
         let local = try file.names.record(named: version.name, plan), try isEcho(version, local)
       {
@@ -127,8 +127,8 @@ final class Applier {
     try file.records.update(local, to: held)
   }
 
-  /// The integer for a record of a mapped table that is about to get a row. One that was put aside while the set was applied
-  /// gets its integer only now (tables M10).
+  /// The integer for a record of a mapped table that is about to get a row. One that was put aside while the set was
+  /// applied gets its integer only now (tables M10).
   func integer(for version: FetchedVersion) throws -> Int64? {
     guard version.plan.keyKind == .mapped else { return nil }
     try progress.assigned.assign(version)

@@ -3,8 +3,8 @@ import CairnSQLite
 
 /// Applies fetched deletions (tables M1, M5, M12, M15).
 ///
-/// The deletions of a set are judged together: a row that goes with the same set keeps no parent, in whatever order they
-/// come and whichever rows refer to each other in a circle.
+/// The deletions of a set are judged together: a row that goes with the same set keeps no parent, in whatever order
+/// they come and whichever rows refer to each other in a circle.
 struct DeletionApplier {
   let applier: Applier
   var file: FileContext { applier.file }
@@ -19,8 +19,8 @@ struct DeletionApplier {
     try carryOut(doomed)
   }
 
-  /// The record dies because a parent was deleted here at `clock`: its delete is sent. Returns false if rows that refer to
-  /// it keep it.
+  /// The record dies because a parent was deleted here at `clock`: its delete is sent. Returns false if rows that refer
+  /// to it keep it.
   func follow(_ record: RecordRow, _ plan: TablePlan, parentDeletedAt clock: FieldClock, tag: ChangeTag?) throws -> Bool
   {
     guard let name = try file.names.name(of: record, plan) else { return false }

@@ -43,7 +43,8 @@ struct Doom {
 /// What a set of deletions takes along, and what must stay because of rows that refer to it (tables M12).
 ///
 /// 1. A row dies if it is deleted, or if it is earlier than the delete of a parent with ON DELETE CASCADE.
-/// 2. Of these, a row stays if a row that does not die refers to it, but for SET NULL and SET DEFAULT; and so on upwards.
+/// 2. Of these, a row stays if a row that does not die refers to it, but for SET NULL and SET DEFAULT; and so on
+///   upwards.
 struct DoomedFamily {
   private(set) var all: [Doom]
   private var places: [String: Int] = [:]

@@ -53,8 +53,8 @@ struct Eviction {
     }
   }
 
-  /// The row and, level by level, those that refer to it. Contents are read before anything is removed: rows may refer to
-  /// each other in a circle.
+  /// The row and, level by level, those that refer to it. Contents are read before anything is removed: rows may refer
+  /// to each other in a circle.
   private func everythingThatGoes(
     with record: RecordRow, _ plan: TablePlan, _ reason: ParkedReason, _ detail: String, _ waitsFor: String?,
     _ content: Record?

@@ -74,7 +74,8 @@ struct FetchedVersion {
   var name: String { content.record.id.name }
   var tag: ChangeTag? { content.record.changeTag }
 
-  /// - Parameter leavesOutAssets: values in assets that are not here count as NULL; for what only keys and clocks decide.
+  /// - Parameter leavesOutAssets: values in assets that are not here count as NULL; for what only keys and clocks
+  ///   decide.
   init(
     _ record: Record, _ plan: TablePlan, _ content: RecordContent, leavesOutAssets: Bool = false
   ) throws(Problem) {

@@ -1,8 +1,8 @@
 import CairnRecords
 import CairnSQLite
 
-/// Gives local integers to fetched records of mapped tables (tables 1.2): the creator's own if it is free here, else one
-/// above the largest.
+/// Gives local integers to fetched records of mapped tables (tables 1.2): the creator's own if it is free here, else
+/// one above the largest.
 struct KeyAssignment {
   private unowned let file: FileContext
   private var byName: [String: Int64] = [:]

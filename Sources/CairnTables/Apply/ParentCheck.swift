@@ -144,8 +144,8 @@ struct ParentCheck {
   }
 }
 
-/// Names a row by the values that a foreign key asks of it, where the foreign key does not name the parent's key. Local to
-/// one file: it stands in `cairn_inbox.waits` beside record names, and no record name looks like it.
+/// Names a row by the values that a foreign key asks of it, where the foreign key does not name the parent's key. Local
+/// to one file: it stands in `cairn_inbox.waits` beside record names, and no record name looks like it.
 struct WaitKey {
   var text: String
 

@@ -6,8 +6,8 @@ import CairnSQLite
 ///
 /// The engine's connection has triggers switched off while it writes tables that no user trigger watches: such writes
 /// are not captured and cost nothing. Where the user has triggers they must fire (tables M17): then capture sees the
-/// write too, and its entries for exactly this row are taken out of the log again; what the triggers did elsewhere stays
-/// in the log as a local edit (tables T3).
+/// write too, and its entries for exactly this row are taken out of the log again; what the triggers did elsewhere
+/// stays in the log as a local edit (tables T3).
 struct RowWriter {
   /// Why a row could not be written.
   enum Refusal: Error {

@@ -28,8 +28,8 @@ extension VersionApplier {
     return .unchanged
   }
 
-  /// A record whose row was put aside: a fetched version is joined with what is parked, and the row comes back if nothing
-  /// is in its way now (tables M5, M11).
+  /// A record whose row was put aside: a fetched version is joined with what is parked, and the row comes back if
+  /// nothing is in its way now (tables M5, M11).
   func joinParked(_ local: RecordRow) throws -> Result {
     applier.progress.cleared[version.name] = nil
     guard !version.isRetry, let parked = try file.inbox.find(version.name)?.record,

@@ -70,8 +70,8 @@ extension VersionApplier {
     record.raiseRevision()
   }
 
-  /// The record dies with its parent, and its delete is sent. Returns false if it must stay because of rows that refer to
-  /// it.
+  /// The record dies with its parent, and its delete is sent. Returns false if it must stay because of rows that refer
+  /// to it.
   private func die(_ local: RecordRow?, at clock: FieldClock) throws -> Bool {
     if let local, local.isAlive, !local.flags.contains(.parked) {
       return try DeletionApplier(applier).follow(local, plan, parentDeletedAt: clock, tag: version.tag)
@@ -111,7 +111,8 @@ extension VersionApplier {
 }
 
 extension FileContext {
-  /// What ON DELETE puts into a foreign key whose parent goes: NULL, or the default where its row is there (tables M12).
+  /// What ON DELETE puts into a foreign key whose parent goes: NULL, or the default where its row is there
+  /// (tables M12).
   func valuesWithoutParent(_ foreignKey: ForeignKeyPlan, _ plan: TablePlan) throws -> [Value] {
     let nulls = foreignKey.columns.map { _ in Value.null }
     guard foreignKey.onDelete == .setDefault else { return nulls }

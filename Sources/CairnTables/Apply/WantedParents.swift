@@ -13,8 +13,8 @@ struct WantedParents {
 
   init(_ file: FileContext) { self.file = file }
 
-  /// Drops the delete of a parent that is not sent yet. The time of the delete stays known: other children of the set are
-  /// judged by it all the same.
+  /// Drops the delete of a parent that is not sent yet. The time of the delete stays known: other children of the set
+  /// are judged by it all the same.
   func keep(_ name: String, for child: FetchedVersion) throws {
     guard let plan = file.names.plan(ofName: name), let dead = try file.names.record(named: name, plan),
       let deletedAt = dead.deletedAt, dead.pending == .delete
@@ -36,8 +36,8 @@ struct WantedParents {
     try file.settings.all(prefix: Self.prefix).keys.map { String($0.dropFirst(Self.prefix.count)) }.sorted()
   }
 
-  /// Makes way for what was found: the record is taken as one that was never deleted here. Called in the transaction that
-  /// applies it.
+  /// Makes way for what was found: the record is taken as one that was never deleted here. Called in the transaction
+  /// that applies it.
   func release(_ names: [String]) throws {
     for name in names {
       try file.settings.set(Self.prefix + name, nil)
@@ -53,8 +53,8 @@ struct WantedParents {
 }
 
 extension SyncedDatabase {
-  /// Looks up the parents that fetched children keep, and applies them. Does nothing, at the cost of one read, where there
-  /// are none.
+  /// Looks up the parents that fetched children keep, and applies them. Does nothing, at the cost of one read, where
+  /// there are none.
   ///
   /// - Throws: what the server answers, as `CloudError`: then they are looked up after the next sync.
   public func fetchWantedParents(_ cloud: any CloudDatabase) throws {

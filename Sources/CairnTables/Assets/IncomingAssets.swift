@@ -4,8 +4,8 @@ import CairnSQLite
 
 /// Puts the bytes of assets into fetched records, so that everything behind sees plain values (tables M16).
 ///
-/// The bytes come from those that were fetched, or from the local row if it has the same. A record that lacks some keeps its
-/// assets as they came, and is parked for them.
+/// The bytes come from those that were fetched, or from the local row if it has the same. A record that lacks some
+/// keeps its assets as they came, and is parked for them.
 struct IncomingAssets {
   private let file: FileContext
 

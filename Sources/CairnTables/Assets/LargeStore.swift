@@ -1,12 +1,12 @@
 import CairnRecords
 import CairnSQLite
 
-/// What the file knows of values that travel as assets: bytes that were fetched and wait for their records, and what the
-/// server has of which record.
+/// What the file knows of values that travel as assets: bytes that were fetched and wait for their records, and what
+/// the server has of which record.
 ///
-/// `cairn_asset` holds bytes by hash until the records that need them are applied. `cairn_large` holds, by record name and
-/// wire name of the column, the asset in the server's version: the version that the record's tag is of, or a later one.
-/// Callers hold a transaction wherever they write.
+/// `cairn_asset` holds bytes by hash until the records that need them are applied. `cairn_large` holds, by record name
+/// and wire name of the column, the asset in the server's version: the version that the record's tag is of, or a later
+/// one. Callers hold a transaction wherever they write.
 final class LargeStore {
   /// An asset of the server's version of a record.
   struct Known: Hashable {
@@ -35,7 +35,8 @@ final class LargeStore {
   private var exists = false
   /// The transaction in which nothing was known.
   private var emptyEpoch = -1
-  /// The assets of records of the batch that was taken last, by record and wire name; nil checksums are not uploaded yet.
+  /// The assets of records of the batch that was taken last, by record and wire name; nil checksums are not uploaded
+  /// yet.
   private var outgoing: [String: [String: Known]] = [:]
 
   init(_ file: FileContext) { self.file = file }

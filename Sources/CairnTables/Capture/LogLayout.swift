@@ -14,8 +14,8 @@ import CairnSQLite
 ///     announcement  new key, old key; a mapped integer is about to change
 ///
 /// A key takes one value per key column. A mask takes one value per 63 columns; bit *i* of mask *j* stands for column
-/// 63 *j* + *i*. `total` is SQLite's `total_changes()`: it counts what triggers write at once, and the rows of a statement
-/// when the statement ends.
+/// 63 *j* + *i*. `total` is SQLite's `total_changes()`: it counts what triggers write at once, and the rows of a
+/// statement when the statement ends.
 struct LogLayout {
   enum Operation: Int64 {
     case insert = 0

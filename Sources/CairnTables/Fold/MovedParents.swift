@@ -2,7 +2,8 @@ import CairnRecords
 import CairnSQLite
 
 /// Changes of mapped integers that are under way at a place in the log. What ON UPDATE CASCADE writes in children lies
-/// between the announcement of such a change and the change itself, so a child's entry there is no edit (tables F5, T19).
+/// between the announcement of such a change and the change itself, so a child's entry there is no edit (tables F5,
+/// T19).
 struct MovedParents {
   private struct Move {
     var old: Value

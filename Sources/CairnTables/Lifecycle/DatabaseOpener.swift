@@ -37,8 +37,8 @@ enum DatabaseOpener {
 
   /// Opens a file for a report: also one that can't be written to, or whose folder can't be.
   ///
-  /// A file in WAL mode is read through files beside it. Where these can't be made, it is read as it lies there, unless a
-  /// program has left changes in them.
+  /// A file in WAL mode is read through files beside it. Where these can't be made, it is read as it lies there, unless
+  /// a program has left changes in them.
   static func openForReading(_ path: String) throws(TablesError) -> Connection {
     guard FileManager.default.fileExists(atPath: path), !mayWrite(path) else { return try open(path, mode: .readWrite) }
     do {

@@ -6,9 +6,9 @@ import CairnSQLite
 ///
 /// Each statement is tried with capture in place first, so that renames are followed; where SQLite refuses, capture is
 /// taken out, the statement run, and capture put back. What became of the tables is looked at when all statements have
-/// run, so that a table may be rebuilt (create, copy, drop, rename). Foreign keys do nothing meanwhile: dropping a table
-/// that is being rebuilt must not remove its children. All of it is one transaction: rows written by other programs
-/// meanwhile wait.
+/// run, so that a table may be rebuilt (create, copy, drop, rename). Foreign keys do nothing meanwhile: dropping a
+/// table that is being rebuilt must not remove its children. All of it is one transaction: rows written by other
+/// programs meanwhile wait.
 struct SchemaAlteration {
   private let connection: Connection
   private let time: any TimeSource
@@ -94,8 +94,8 @@ struct SchemaAlteration {
 extension SyncedDatabase {
   /// Runs ALTER and other schema statements with capture out of the way (tables T28). Open the file again afterwards.
   ///
-  /// - Throws: what SQLite says of the statements, or ``TablesError/schema(_:)`` when a synced table could not be synced
-  ///   afterwards; then nothing was changed.
+  /// - Throws: what SQLite says of the statements, or ``TablesError/schema(_:)`` when a synced table could not be
+  ///   synced afterwards; then nothing was changed.
   public func alter(_ sql: String) throws {
     try SchemaAlteration(file.connection, time: file.clock, randomness: file.randomness).run(sql)
   }

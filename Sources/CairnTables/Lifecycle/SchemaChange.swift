@@ -87,8 +87,8 @@ struct SchemaChange {
     try file.records.update(record, to: changed)
   }
 
-  /// A kept field becomes the column's value, as if it were fetched now. One that needs an asset or a parent is left for
-  /// the fetch that follows.
+  /// A kept field becomes the column's value, as if it were fetched now. One that needs an asset or a parent is left
+  /// for the fetch that follows.
   private func moveIn(_ kept: KeptFields, _ name: String, _ column: Int, _ record: inout RecordRow) throws {
     guard let value = try value(kept.field(name, clock: record.clocks.columns[column]), column) else {
       return try GapComparison(file).begin(plan, at: task.time)

@@ -2,8 +2,8 @@ import CairnEngine
 import CairnRecords
 import CairnSQLite
 
-/// Which tables' schemas have changed here and are to be published (tables 1.4): so that a device that joins later makes
-/// them as they are now.
+/// Which tables' schemas have changed here and are to be published (tables 1.4): so that a device that joins later
+/// makes them as they are now.
 struct SchemaNotice {
   private static let seen = "sql/"
   private static let due = "publish/"
@@ -12,8 +12,8 @@ struct SchemaNotice {
 
   init(_ file: FileContext) { self.file = file }
 
-  /// Notes a table whose statements are others than when they were last looked at. Where they were never looked at, only
-  /// a new table counts: the others were published when the file was prepared.
+  /// Notes a table whose statements are others than when they were last looked at. Where they were never looked at,
+  /// only a new table counts: the others were published when the file was prepared.
   func note(_ plan: TablePlan, _ schema: DatabaseSchema, isNew: Bool, at time: FieldClock) throws {
     guard let table = schema.table(plan.name) else { return }
     let text = ([table.sql] + table.indexes.compactMap(\.sql)).joined(separator: ";\n")

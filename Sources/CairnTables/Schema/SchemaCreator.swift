@@ -4,7 +4,8 @@ import CairnSQLite
 ///
 /// The statements come from a server and are not trusted. They are refused unless
 /// 1. each is a plain CREATE TABLE or CREATE INDEX of the table it is published for, token by token;
-/// 2. SQLite, while compiling it, asks for nothing but that (no SELECT, trigger, view, virtual table, ATTACH, PRAGMA …);
+/// 2. SQLite, while compiling it, asks for nothing but that (no SELECT, trigger, view, virtual table, ATTACH, PRAGMA
+///   …);
 /// 3. DEFAULT, CHECK, generated columns and indexes use no function but SQLite's own.
 public enum SchemaCreator {
   /// A statement that was refused; nothing was changed.

@@ -15,8 +15,8 @@ struct TableRanks {
     var left = Set(0..<count)
     var rank = 0
     while !left.isEmpty {
-      // First a table without parents that are left; then one whose parents all depend on it in turn, that is a member of
-      // a cycle that nothing outside holds up. There always is one.
+      // First a table without parents that are left; then one whose parents all depend on it in turn, that is a member
+      // of a cycle that nothing outside holds up. There always is one.
       let free = left.filter { parents[$0].intersection(left).subtracting([$0]).isEmpty }
       let heldByCycleOnly = left.filter { a in left.allSatisfy { !reaches[a][$0] || $0 == a || reaches[$0][a] } }
       let candidates = free.isEmpty ? heldByCycleOnly : free

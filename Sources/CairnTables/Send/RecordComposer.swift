@@ -84,8 +84,8 @@ struct RecordComposer {
     }
   }
 
-  /// A newer version of the record is parked: what it knows must not be taken back by this save, neither clocks nor values
-  /// (tables M2, M9).
+  /// A newer version of the record is parked: what it knows must not be taken back by this save, neither clocks nor
+  /// values (tables M2, M9).
   private func mergeWithParked(_ record: RecordRow, _ plan: TablePlan, _ row: [Value], _ name: String) throws
     -> RecordMerge?
   {

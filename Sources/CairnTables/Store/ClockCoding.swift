@@ -4,8 +4,8 @@ import CairnSQLite
 /// How clocks lie in `cairn_record`: one number where all fields share one clock, else the exceptions beside it.
 ///
 /// - `clock`: the clock of every field of trigger generation `shape` that the exceptions do not name.
-/// - exceptions (in `rest`): `clock name name … ; clock name …`, for fields with another clock; the clock `-1` marks fields
-///   of the generation that were never set. Fields outside the generation appear here only.
+/// - exceptions (in `rest`): `clock name name … ; clock name …`, for fields with another clock; the clock `-1` marks
+///   fields of the generation that were never set. Fields outside the generation appear here only.
 enum ClockCoding {
   /// The clocks of a record whose fields all have the clock `shared`, as fields of trigger generation `generation`.
   static func clocks(

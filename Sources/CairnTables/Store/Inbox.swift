@@ -52,8 +52,8 @@ struct Inbox {
 
   // MARK: Writing
 
-  /// Puts a version in; it replaces an older one of the same record in the same stage. What is parked stays beside what is
-  /// staged: its content may be nowhere else (DESIGN G6).
+  /// Puts a version in; it replaces an older one of the same record in the same stage. What is parked stays beside what
+  /// is staged: its content may be nowhere else (DESIGN G6).
   func put(_ entry: Entry, table: TablePlan?) throws {
     emptiness.epoch = -1
     let statement = try connection.cached(

@@ -69,8 +69,8 @@ struct KeptFields: Hashable, Sendable {
     Record(id: RecordID(name: "kept", zone: zone), type: "kept", fields: fields)
   }
 
-  /// The text in `cairn_record.kept`: a record whose fields are the kept ones; tagged values have the prefix `t.`, NULL,
-  /// which records leave out, `n.`, others `f.`.
+  /// The text in `cairn_record.kept`: a record whose fields are the kept ones; tagged values have the prefix `t.`,
+  /// NULL, which records leave out, `n.`, others `f.`.
   func json() -> String {
     var all = Fields()
     for field in fields {

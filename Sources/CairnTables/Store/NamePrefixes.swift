@@ -5,9 +5,10 @@ import CairnSQLite
 /// UUIDs of mapped records in few bytes (docs/internals/file-format.md, `cairn_prefix`).
 ///
 /// New UUIDs are of version 8: ten bytes that the new records of one transaction and table share, and the creator's
-/// integer in the last six. `cairn_prefix` holds the ten bytes once, and `cairn_record.name` their number there, as long
-/// as the row has the creator's integer. So such a record needs neither its UUID nor an entry in an index of names. The
-/// clock of the first of them stands beside the prefix: clocks of records made together are stored as small differences.
+/// integer in the last six. `cairn_prefix` holds the ten bytes once, and `cairn_record.name` their number there, as
+/// long as the row has the creator's integer. So such a record needs neither its UUID nor an entry in an index of
+/// names. The clock of the first of them stands beside the prefix: clocks of records made together are stored as small
+/// differences.
 ///
 /// A prefix names new records only within the transaction that drew it, and only until one of its records leaves its
 /// integer: no name is given twice, whatever happens to the file between transactions.

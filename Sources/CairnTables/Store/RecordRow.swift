@@ -6,8 +6,8 @@ import CairnSQLite
 struct RecordRow: Hashable, Sendable {
   /// Number of the table.
   var table: Int
-  /// While the row lives: its key, canonical (see ``RowKey``). Of a dead record whose name is not computed from its key:
-  /// the name itself, which no live key can equal.
+  /// While the row lives: its key, canonical (see ``RowKey``). Of a dead record whose name is not computed from its
+  /// key: the name itself, which no live key can equal.
   var key: Value
   /// What names the record where its key does not: 16 bytes of a UUID in mapped tables, the whole record name where it
   /// is hashed or the parent that named it is gone. Else null.

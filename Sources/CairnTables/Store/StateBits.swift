@@ -4,7 +4,8 @@ struct StateBits {
   static let attempted = RecordFlags.attempted.rawValue << 2
   static let dead: Int64 = 32
   static let lifeMask: Int64 = 3
-  /// What ``FreshStart`` keeps of a record that is sent again as a new one: a row that was put aside is not in its table.
+  /// What ``FreshStart`` keeps of a record that is sent again as a new one: a row that was put aside is not in its
+  /// table.
   static let keptMask = lifeMask | parked
   static let revisionShift: Int64 = 6
 

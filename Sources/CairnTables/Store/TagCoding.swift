@@ -7,8 +7,8 @@ import CairnSQLite
 /// base 36. The file keeps one such ending (`cairn_setting`, `tagEnding`), the first that it met, and of tags with that
 /// ending the position alone, as an integer. Other tags are kept as they are.
 final class TagCoding {
-  /// Stands for "no tag yet" in new records, as large as the tag that comes when they are confirmed: so that a whole table
-  /// of records does not outgrow its pages then.
+  /// Stands for "no tag yet" in new records, as large as the tag that comes when they are confirmed: so that a whole
+  /// table of records does not outgrow its pages then.
   static let room: Int64 = -1 << 31
   /// A condition on `cairn_record`.
   static let isTagged = "tag <> \(room)"
@@ -88,7 +88,8 @@ final class TagCoding {
     return (position, String(tag[middle...]))
   }
 
-  /// The ending that this file keeps short; the first that is met becomes it. What was read holds within one transaction.
+  /// The ending that this file keeps short; the first that is met becomes it. What was read holds within one
+  /// transaction.
   private func knownEnding(_ met: String?) throws(SQLiteError) -> String? {
     if let ending, epoch == connection.epoch, connection.isInTransaction { return ending }
     epoch = connection.epoch

@@ -10,8 +10,8 @@ import Testing
 
   private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
 
-  /// Seeds that found something: a deletion that was not published after its zone was lost; records staged from a lost zone;
-  /// a choice of a deleted account that one device kept to itself after its zone was lost.
+  /// Seeds that found something: a deletion that was not published after its zone was lost; records staged from a lost
+  /// zone; a choice of a deleted account that one device kept to itself after its zone was lost.
   @Test("accounts.md S77: seeds that once failed", arguments: [728, 3_971, 9_065])
   func regressions(seed: UInt64) throws { try AccountsRun(seed: seed).run(steps: 80) }
 

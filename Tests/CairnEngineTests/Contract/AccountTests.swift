@@ -82,8 +82,8 @@ import Testing
     #expect(try device.cloud(anna).log.isEmpty)
   }
 
-  /// O7: the change comes after every event of the old identity and before every one of the new, also when it happens in
-  /// the middle of a call.
+  /// O7: the change comes after every event of the old identity and before every one of the new, also when it happens
+  /// in the middle of a call.
   @Test func o7AccountChangePrecedesTheNewIdentityAndEndsTheOld() throws {
     try device.account.resolve(.user(anna))
     try device.settings.set("a", "1", at: 1)

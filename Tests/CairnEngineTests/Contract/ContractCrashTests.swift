@@ -3,8 +3,8 @@ import CairnRecords
 import CairnTesting
 import Testing
 
-/// A power cut at every write and a loss at every request of a category's first sync, and random lives of several devices
-/// (engine C1–C12, E18).
+/// A power cut at every write and a loss at every request of a category's first sync, and random lives of several
+/// devices (engine C1–C12, E18).
 @Suite struct ContractCrashTests {
   struct World {
     let clock = ManualClock()

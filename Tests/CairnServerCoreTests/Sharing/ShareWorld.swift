@@ -6,8 +6,8 @@ import Testing
 
 @testable import CairnServerCore
 
-/// One server in memory or on the store that ``EveryStore`` says, an owner with a zone, and others; short words for what
-/// they do.
+/// One server in memory or on the store that ``EveryStore`` says, an owner with a zone, and others; short words for
+/// what they do.
 struct ShareWorld {
   /// Goes after the server.
   let store: TestStore

@@ -4,8 +4,8 @@ import Testing
 
 @testable import CairnTables
 
-/// Random programs write to a file with capture; after each fold the records must be what a model says that compares the
-/// tables before and after each statement.
+/// Random programs write to a file with capture; after each fold the records must be what a model says that compares
+/// the tables before and after each statement.
 @Suite("T10–T24, F2–F7 Random programs are captured (tables 2, 3.1)")
 struct CaptureJudgeTests {
   struct Settings: CustomStringConvertible {

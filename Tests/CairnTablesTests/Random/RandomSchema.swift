@@ -72,8 +72,8 @@ struct RandomSchema {
 
   private func type(of table: Int) -> String { tables[table].isMapped ? "INTEGER" : "TEXT" }
 
-  /// A part of a key that names a NOCASE parent is NOCASE too. If it told spellings apart, two rows could name one record
-  /// and only one of them be synced: a known limit (docs/spec/tables.md, "Known limits").
+  /// A part of a key that names a NOCASE parent is NOCASE too. If it told spellings apart, two rows could name one
+  /// record and only one of them be synced: a known limit (docs/spec/tables.md, "Known limits").
   private func keyType(of table: Int) -> String { type(of: table) + tables[table].collation }
 
   private mutating func addReferences(_ i: Int, _ count: Int, _ random: inout SeededNumbers, _ lines: inout [String]) {

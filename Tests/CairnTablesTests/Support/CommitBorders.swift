@@ -5,8 +5,8 @@ import Synchronization
 
 /// Ends a process at one of its commits: from that commit on, nothing is stored any more on the files of a folder.
 ///
-/// A hook that SQLite runs before each COMMIT of every connection refuses it; what was committed before stays, as it does
-/// after a kill.
+/// A hook that SQLite runs before each COMMIT of every connection refuses it; what was committed before stays, as it
+/// does after a kill.
 enum CommitBorders {
   private struct State {
     /// By folder: how many commits still work.

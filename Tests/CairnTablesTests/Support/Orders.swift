@@ -43,7 +43,8 @@ extension World {
 
   struct Unexpected: Error { var what: String }
 
-  /// The clocks of a record's fields on the server, in milliseconds after the world's start; life as `life`, cut as `cut`.
+  /// The clocks of a record's fields on the server, in milliseconds after the world's start; life as `life`, cut as
+  /// `cut`.
   func milliseconds(_ name: String) throws -> [String: Int64] {
     guard let fields = try serverRecords()[name]?.fields else { return [:] }
     var result: [String: Int64] = [:]

@@ -8,8 +8,8 @@ import Foundation
 
 /// One device of `cairn accounts`: a folder with the accounts, their credentials and where they sync.
 ///
-/// `profile.json` makes a folder a profile; `accounts.sqlite` holds every fact of every identity; `credentials/` one file
-/// per secret. No secret is in the first two (accounts.md A4).
+/// `profile.json` makes a folder a profile; `accounts.sqlite` holds every fact of every identity; `credentials/` one
+/// file per secret. No secret is in the first two (accounts.md A4).
 struct AccountsProfile {
   /// Where the profile syncs, and where its older release kept logins.
   struct Place: Codable, Equatable {

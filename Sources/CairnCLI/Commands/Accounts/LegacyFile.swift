@@ -11,8 +11,8 @@ import Foundation
 ///    "credential": {"userName": "ada", "secret": "…", "revision": "3"}}]}
 /// ```
 ///
-/// `service`, `flag`, `credential`, and in it `userName` and `revision`, may be missing. Only a credential is ever removed
-/// from it, when its account is deleted (accounts.md A15); flags never change (A17).
+/// `service`, `flag`, `credential`, and in it `userName` and `revision`, may be missing. Only a credential is ever
+/// removed from it, when its account is deleted (accounts.md A15); flags never change (A17).
 struct LegacyFile: KeyValueStore {
   let path: String
 
