@@ -4,9 +4,9 @@ import CairnSQLite
 /// Turns log entries into record states (tables 3.1).
 ///
 /// Entries are taken in log order. What an entry means may depend on entries of the same statement before it: a
-/// *candidate* announces that an insert may replace a row, and is believed only when the insert follows; a *danger* that
-/// a row may be removed by way of a unique index, and is believed when the row is gone and no later entry shows that it
-/// was there (tables T14–T16). The folded entries are removed in the transaction that stores their result.
+/// *candidate* announces that an insert may replace a row, and is believed only when the insert follows; a *danger*
+/// that a row may be removed by way of a unique index, and is believed when the row is gone and no later entry shows
+/// that it was there (tables T14–T16). The folded entries are removed in the transaction that stores their result.
 ///
 /// A fold is cut into several transactions, so that other programs get the write lock between; never between the
 /// entries of one statement that explain each other. Long stretches of entries that need no others to be understood are
@@ -206,7 +206,8 @@ struct Folder {
       if candidate.isDeleted {
         try rules.delete(plan, place.key, at: candidate.time)
       } else if plan.isCyclic {
-        // The row that was to take the key may have gone with the row that it refers to: then both are gone (tables T16).
+        // The row that was to take the key may have gone with the row that it refers to: then both are gone
+        // (tables T16).
         dangers[place] = candidate.time
       }
     }

@@ -4,8 +4,9 @@ import CairnSQLite
 /// Mapped integers that pass from one record to another: each row that refers to such an integer then refers to another
 /// record, though nothing in the row changed (tables F6).
 ///
-/// Rows can only refer to an integer without a row where foreign keys are off or deferred. Integers that are left behind
-/// like that are kept in `cairn_dangling`, so that nothing has to be searched when an integer is given to a new row.
+/// Rows can only refer to an integer without a row where foreign keys are off or deferred. Integers that are left
+/// behind like that are kept in `cairn_dangling`, so that nothing has to be searched when an integer is given to a new
+/// row.
 struct IntegerReuse {
   /// When integers got a record in this fold, by table.
   private(set) var times: [Int: [Int64: FieldClock]] = [:]

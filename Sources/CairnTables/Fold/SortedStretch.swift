@@ -3,8 +3,8 @@ import CairnSQLite
 
 /// A long stretch of the log that is folded in the order of its keys.
 ///
-/// Each of its entries changes one record and needs no other to be understood (``IndependentEntry``), so only the order of
-/// the entries of one row counts (tables 3.1). In the order of keys each transaction writes pages of `cairn_record`
+/// Each of its entries changes one record and needs no other to be understood (``IndependentEntry``), so only the order
+/// of the entries of one row counts (tables 3.1). In the order of keys each transaction writes pages of `cairn_record`
 /// that lie side by side, and one statement writes many records; in the order of the log each transaction would write
 /// nearly all pages.
 ///
@@ -128,8 +128,8 @@ struct SortedStretch {
 
 /// An entry of the log that changes one record and needs no other entry to be understood.
 ///
-/// A record that is named by a parent, a row without a key, and an integer that passes to another record, have to do with other
-/// records; a hashed name is looked for among those of all.
+/// A record that is named by a parent, a row without a key, and an integer that passes to another record, have to do
+/// with other records; a hashed name is looked for among those of all.
 struct IndependentEntry {
   let entry: LogEntry
   /// The canonical key.

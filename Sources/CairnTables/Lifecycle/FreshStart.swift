@@ -28,7 +28,8 @@ struct FreshStart {
     for entry in try file.inbox.parked() { try takeUp(entry) }
   }
 
-  /// A record for a parked version that has none here. Versions that can't be read, or have no table here, only wait on.
+  /// A record for a parked version that has none here. Versions that can't be read, or have no table here, only wait
+  /// on.
   private func takeUp(_ entry: Inbox.Entry) throws {
     guard let record = entry.record, let plan = file.catalog.plan(wireName: record.type),
       case .success(let version) = FetchedVersion.decode(record, file.codec(plan)),

@@ -3,8 +3,8 @@ import CairnSQLite
 
 /// Reads the records of a table that wait to be saved, each with its row (tables 3.3).
 ///
-/// A key of one column is compared by SQLite itself: one statement reads records and rows. A row of a longer key is read when
-/// it is asked for.
+/// A key of one column is compared by SQLite itself: one statement reads records and rows. A row of a longer key is
+/// read when it is asked for.
 struct PendingSaves {
   /// A record, and its row if that was read with it.
   struct Item {

@@ -5,8 +5,8 @@ import CairnSQLite
 /// Which records were in a batch (`RecordFlags.attempted`, tables F7): written before the batch is sent.
 ///
 /// Most batches hold all pending saves of one table between two keys, and most are confirmed as a whole. So instead of
-/// a flag in each of these records the two keys are noted in `cairn_setting`. Before anything else than their confirmation
-/// is done to records, the flags are written (``RecordStore/writeAttempts()``), after a crash too.
+/// a flag in each of these records the two keys are noted in `cairn_setting`. Before anything else than their
+/// confirmation is done to records, the flags are written (``RecordStore/writeAttempts()``), after a crash too.
 struct AttemptedRange {
   var table: Int
   var first: Value

@@ -59,7 +59,8 @@ final class FileContext {
   /// `body` runs again from the beginning when a trigger of the user has rolled it back, each time without one more of
   /// the writes that did so: nothing of a fetched set is lost to such a trigger (DESIGN G6).
   ///
-  /// - Parameter confirmsAttempts: whether `body` sees to what is noted of the batch that was taken last (``AttemptedRange``).
+  /// - Parameter confirmsAttempts: whether `body` sees to what is noted of the batch that was taken last
+  ///   (``AttemptedRange``).
   func transaction<Result>(confirmsAttempts: Bool = false, _ body: () throws -> Result) throws -> Result {
     if connection.isInTransaction { return try transactionOnce(body) }
     refusedWrites.removeAll()

@@ -1,8 +1,8 @@
 import CairnRecords
 import CairnSQLite
 
-/// Records of one table that are read by one statement, changed in memory, and written by as few as possible: where keys
-/// lie side by side, most of the time that a statement for each would take is spent on starting it.
+/// Records of one table that are read by one statement, changed in memory, and written by as few as possible: where
+/// keys lie side by side, most of the time that a statement for each would take is spent on starting it.
 struct RecordGroup {
   /// As many as one statement writes.
   static let size = 64

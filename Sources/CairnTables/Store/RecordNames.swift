@@ -38,8 +38,9 @@ struct RecordNames {
     return try namer.name(plan, key: RowKey.parts(of: key, plan), mappedName: name(ofMapped:_:))
   }
 
-  /// What `cairn_record.name` holds for a live row with a natural key: its name, where the key can't be told from the name.
-  /// That is so for hashed names, and for parts that name a natural parent, whose spelling the name does not have.
+  /// What `cairn_record.name` holds for a live row with a natural key: its name, where the key can't be told from the
+  /// name. That is so for hashed names, and for parts that name a natural parent, whose spelling the name does not
+  /// have.
   func storedName(for key: Value, _ plan: TablePlan) throws -> Value {
     guard plan.keyKind == .natural, mayDiffer(key, plan), let name = try name(ofKey: key, plan) else { return .null }
     return try storedName(name, for: key, plan)

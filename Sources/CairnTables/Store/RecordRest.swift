@@ -7,8 +7,8 @@ import CairnWire
 ///
 /// Keys: `life` (where it is not the shared clock), `cut`, `clocks` (fields with another clock than the shared one, as
 /// `clock name name … ; clock name …`), `dirty` (unconfirmed fields parted by spaces; absent with a pending save: all),
-/// `edit` (in place of `clocks` and `dirty` where both name the same fields with one clock, as nearly every edit makes them:
-/// `clock name name …`), `kept`, `wish`, `reason`, `retry`.
+/// `edit` (in place of `clocks` and `dirty` where both name the same fields with one clock, as nearly every edit makes
+/// them: `clock name name …`), `kept`, `wish`, `reason`, `retry`.
 enum RecordRest {
   // MARK: Writing
 
@@ -39,8 +39,8 @@ enum RecordRest {
     try writer.withBytes { (bytes) throws(SQLiteError) in try s.bindText(index, bytes) }
   }
 
-  /// What `edit` holds; nil where the fields with another clock than the shared one are not just the unconfirmed ones, or
-  /// have several clocks.
+  /// What `edit` holds; nil where the fields with another clock than the shared one are not just the unconfirmed ones,
+  /// or have several clocks.
   private static func edit(_ row: RecordRow, shared: FieldClock?, _ plan: TablePlan) -> String? {
     guard let shared, row.isAlive, row.pending == .save, case .some(let names) = row.dirty, !names.isEmpty,
       row.clocks.kept.isEmpty

@@ -99,8 +99,8 @@ final class RecordStore {
     return row
   }
 
-  /// Whether some record is stored under a text name. Most files have none, and every new record of a natural key is looked
-  /// for by name.
+  /// Whether some record is stored under a text name. Most files have none, and every new record of a natural key is
+  /// looked for by name.
   private func mayHaveTextNames() throws -> Bool {
     if connection.isInTransaction, textNames.epoch == connection.epoch { return textNames.some }
     let some =

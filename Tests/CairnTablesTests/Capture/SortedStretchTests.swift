@@ -80,7 +80,8 @@ struct SortedStretchTests {
       case 1:
         try program.prepare("UPDATE \(table) SET \(column()) = \(next) WHERE \(found)").run(keys + [value])
       default:
-        // One that is there already is skipped: no statement that replaces a row, which would need the order of the log.
+        // One that is there already is skipped: no statement that replaces a row, which would need the order of the
+        // log.
         try program.prepare(
           """
           INSERT INTO \(table)(\(isPair ? "id, other, a" : "id, a")) SELECT \(isPair ? "?1, ?2, ?3" : "?1, ?2")

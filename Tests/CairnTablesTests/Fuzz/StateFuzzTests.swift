@@ -15,7 +15,8 @@ import Testing
         name);
       """
 
-  /// A file with confirmed, changed, deleted, reinserted and parked records, a log that was not folded, and mapped ones.
+  /// A file with confirmed, changed, deleted, reinserted and parked records, a log that was not folded, and mapped
+  /// ones.
   private static func template() throws -> (world: World, device: CairnTablesTests.Device, bytes: Data) {
     let world = try World()
     let d = try world.devices(

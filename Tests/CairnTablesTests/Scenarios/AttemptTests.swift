@@ -6,7 +6,8 @@ import Testing
 
 @testable import CairnTables
 
-/// Which records were ever in a batch, where a batch held all pending saves between two keys: only the two keys are noted.
+/// Which records were ever in a batch, where a batch held all pending saves between two keys: only the two keys are
+/// noted.
 @Suite("F7 records that were in a batch (tables 3.1)")
 struct AttemptTests {
   private let world: World
