@@ -16,6 +16,8 @@ public final class TablesCategory: RecordCategory {
   /// Revisions of the batch that was taken last, by record name.
   private(set) var sent: [String: SentRevision] = [:]
   private var unseenNames: [String] = []
+  /// Some row can't be read: reading rows together would fail for every batch.
+  private var readsOneByOne = false
 
   init(_ file: FileContext) { self.file = file }
 
@@ -37,13 +39,14 @@ public final class TablesCategory: RecordCategory {
   public func gatherLocalChanges(now: Int64) throws { try Folder.fold(file) }
 
   public func nextBatch(in zone: ZoneID, _ request: BatchRequest) throws -> OutgoingBatch? {
-    var obstacles = BatchBuilder.Obstacles()
+    var obstacles = BatchBuilder.Obstacles(readsOneByOne: readsOneByOne)
     while true {
       do {
         return try buildBatch(in: zone, request, obstacles)
       } catch let row as BatchBuilder.UnreadableRow where obstacles.unreadable.insert(row).inserted {
         continue
       } catch is PendingSaves.RowsUnreadable {
+        readsOneByOne = true
         obstacles.readsOneByOne = true
       }
     }
@@ -65,10 +68,9 @@ public final class TablesCategory: RecordCategory {
   public func settle(_ batch: OutgoingBatch, _ results: [EntryResult], now: Int64) throws {
     try file.transaction(confirmsAttempts: true) {
       let isConfirmed =
-        batch.entries.count == sent.count && results.allSatisfy { if case .saved = $0 { true } else { false } }
-      if try !isConfirmed || file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil {
-        try file.records.writeAttempts()
-      }
+        results.count == sent.count && batch.entries.count == sent.count
+        && results.allSatisfy { if case .saved = $0 { true } else if case .deleted = $0 { true } else { false } }
+      if !isConfirmed { try file.records.writeAttempts() }
       try Folder.fold(file)
       var settlement = Settlement(file, now: now)
       try settlement.settle(batch, results, sent)

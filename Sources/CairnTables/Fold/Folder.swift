@@ -55,21 +55,24 @@ struct Folder {
   @discardableResult
   static func fold(_ file: FileContext) throws -> Bool {
     guard try file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil else { return false }
-    repeat {
+    var more = true
+    while more {
       if let stretch = try SortedStretch.first(of: file) {
         try stretch.fold(file)
       } else {
-        try file.transaction {
+        more = try file.transaction {
           var folder = Folder(file)
-          try folder.foldChunk()
+          return try folder.foldChunk()
         }
       }
-    } while try file.connection.scalar("SELECT 1 FROM cairn_log LIMIT 1") != nil
+    }
     return true
   }
 
-  /// Folds at least one chunk.
-  private mutating func foldChunk() throws {
+  /// Folds at least one chunk in the order of the log; returns whether entries are left.
+  private mutating func foldChunk() throws -> Bool {
+    // Another process has begun a stretch since this one looked.
+    if try FoldMark(file.settings) != nil { return true }
     let statement = try file.connection.cached("SELECT * FROM cairn_log ORDER BY id")
     var last: Int64 = 0
     var count = 0
@@ -90,6 +93,7 @@ struct Folder {
     } else {
       try file.connection.run("DELETE FROM cairn_log")
     }
+    return more
   }
 
   /// Decides what the entries of one transaction left open.

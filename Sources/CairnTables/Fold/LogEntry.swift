@@ -40,7 +40,7 @@ struct LogEntry {
       defer { next += Int32(shape.maskCount) }
       var changed: [Int] = []
       for word in 0..<shape.maskCount {
-        var mask = UInt64(bitPattern: s.integer(next + Int32(word)))
+        var mask = UInt64(bitPattern: s.integer(next + Int32(word))) & (1 << LogLayout.columnsPerMask - 1)
         while mask != 0 {
           let bit = word * LogLayout.columnsPerMask + mask.trailingZeroBitCount
           mask &= mask - 1

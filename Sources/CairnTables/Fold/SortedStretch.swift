@@ -23,8 +23,18 @@ struct SortedStretch {
   private let order: [Int]
   /// The place in ``order`` of the first entry that is not folded.
   private let start: Int
-  /// Id of the last entry in the log.
-  private let through: Int64
+  /// What the file has of it: how far it was folded when it was read.
+  private let extent: Extent
+
+  /// Tells the stretch that was read from what the log holds later: another process may fold it too.
+  private struct Extent {
+    /// Id and time of the first entry; of a stretch that was begun the mark says enough.
+    var first: LogPlace?
+    var last: LogPlace
+    var count: Int64 = 0
+    /// Id of the entry that was folded last.
+    var folded: Int64?
+  }
 
   /// The stretch at the beginning of the log, or the one whose fold was cut off. Nil where there is none.
   static func first(of file: FileContext) throws -> SortedStretch? {
@@ -36,67 +46,95 @@ struct SortedStretch {
     defer { statement.reset() }
     var entries: [IndependentEntry] = []
     entries.reserveCapacity(min(limit, Int(span) + 1))
-    var through: Int64 = 0
+    var first: LogPlace?
+    var last: LogPlace?
+    var count: Int64 = 0
     while entries.count < limit, try statement.step() {
       if let entry = LogEntry(statement, file.catalog) {
         guard let independent = IndependentEntry(entry, file) else { break }
         entries.append(independent)
       }
-      through = statement.integer(0)
+      last = LogPlace(statement)
+      first = first ?? last
+      count += 1
     }
-    return entries.count < minimum ? nil : SortedStretch(entries, through: through, after: nil)
+    guard let last, entries.count >= minimum else { return nil }
+    return SortedStretch(entries, Extent(first: first, last: last, count: count)) { _ in 0 }
   }
 
-  /// Takes up the rest of a stretch.
-  private init(_ file: FileContext, _ mark: FoldMark) throws {
+  /// Takes up the rest of a stretch; nil where the log does not hold it any more, and the mark is removed.
+  private init?(_ file: FileContext, _ mark: FoldMark) throws {
+    guard try LogPlace(mark.through.id, file) == mark.through, let folded = try LogPlace(mark.folded, file) else {
+      try file.transaction { if try FoldMark(file.settings) == mark { try FoldMark.remove(file.settings) } }
+      return nil
+    }
     let statement = try file.connection.cached("SELECT * FROM cairn_log WHERE id <= ?1 ORDER BY id")
     defer { statement.reset() }
-    try statement.bind(1, mark.through)
+    try statement.bind(1, mark.through.id)
     var entries: [IndependentEntry] = []
     while try statement.step() {
       if let entry = LogEntry(statement, file.catalog), let plan = file.catalog.plan(entry.shape.table) {
         entries.append(IndependentEntry(entry, RowKey.canonical(entry.key, plan) ?? .null))
       }
     }
-    self.init(entries, through: mark.through, after: mark.last)
+    self.init(entries, Extent(last: mark.through, folded: mark.folded)) { order in
+      if let place = order.firstIndex(where: { entries[$0].entry.id == mark.folded }) { return place + 1 }
+      // Its table is not synced any more, and no entry of it is here: those of later tables are left.
+      return order.firstIndex { entries[$0].entry.shape.table > folded.table } ?? order.count
+    }
   }
 
-  private init(_ entries: [IndependentEntry], through: Int64, after last: Int64?) {
-    self.entries = entries
-    self.through = through
-    let places = entries.indices.map { Place(order: entries[$0].order, prefix: entries[$0].key.orderPrefix, index: $0) }
-    let order = places.sorted { a, b in
-      if a.order != b.order { return a.order < b.order }
+  private init(_ entries: [IndependentEntry], _ extent: Extent, start: ([Int]) -> Int) {
+    let places = entries.indices.map { Place(kind: entries[$0].kind, prefix: entries[$0].key.orderPrefix, index: $0) }
+    order = places.sorted { a, b in
+      if a.kind != b.kind { return a.kind < b.kind }
       if a.prefix != b.prefix { return a.prefix < b.prefix }
       return entries[a.index].key.isLess(than: entries[b.index].key) ?? (a.index < b.index)
     }.map(\.index)
-    start = order.firstIndex { entries[$0].entry.id == last }.map { $0 + 1 } ?? 0
-    self.order = order
+    self.entries = entries
+    self.extent = extent
+    self.start = start(order)
   }
 
   /// What decides most comparisons of two entries' keys.
   private struct Place {
-    let order: Int
+    let kind: Int
     let prefix: UInt64
     let index: Int
   }
 
-  /// Folds all of it, and removes it from the log.
+  /// Folds all of it, and removes it from the log; stops where another process goes on with it.
   func fold(_ file: FileContext) throws {
     var next = start
-    repeat {
+    var folded = extent.folded
+    while true {
       let end = min(next + Self.chunk, order.count)
-      try file.transaction {
+      let isMine = try file.transaction {
+        guard try isInLog(file, folded) else { return false }
         try fold(next..<end, file)
         if end == order.count {
-          try file.connection.run("DELETE FROM cairn_log WHERE id <= ?", .integer(through))
+          try file.connection.run("DELETE FROM cairn_log WHERE id <= ?", .integer(extent.last.id))
           try FoldMark.remove(file.settings)
         } else {
-          try FoldMark(through: through, last: entries[order[end - 1]].entry.id).write(file.settings)
+          try FoldMark(through: extent.last, folded: entries[order[end - 1]].entry.id).write(file.settings)
         }
+        return true
       }
+      if !isMine || end == order.count { return }
+      folded = entries[order[end - 1]].entry.id
       next = end
-    } while next < order.count
+    }
+  }
+
+  /// Whether the log holds the stretch as it was read, and nobody has folded more of it. In a transaction.
+  private func isInLog(_ file: FileContext, _ folded: Int64?) throws -> Bool {
+    let mark = try FoldMark(file.settings)
+    if let folded { return mark == FoldMark(through: extent.last, folded: folded) }
+    guard mark == nil, let first = extent.first, try LogPlace(first.id, file) == first,
+      try LogPlace(extent.last.id, file) == extent.last
+    else { return false }
+    return try file.connection.scalar("SELECT count(*) FROM cairn_log WHERE id <= ?", .integer(extent.last.id))
+      == .integer(extent.count)
   }
 
   /// - Parameter places: in ``order``.
@@ -109,7 +147,7 @@ struct SortedStretch {
         let first = order[next]
         var keys: [Value] = []
         var end = next
-        while end < places.upperBound, entries[order[end]].order == entries[first].order {
+        while end < places.upperBound, entries[order[end]].kind == entries[first].kind {
           if entries[order[end]].key != keys.last {
             if keys.count == RecordGroup.size { break }
             keys.append(entries[order[end]].key)
@@ -134,8 +172,8 @@ struct IndependentEntry {
   let entry: LogEntry
   /// The canonical key.
   let key: Value
-  /// Table and kind of the key's value: keys of one order compare as SQLite compares them.
-  let order: Int
+  /// Table and kind of the key's value: keys of one kind are compared by their bytes or as numbers.
+  let kind: Int
 
   init?(_ entry: LogEntry, _ file: FileContext) {
     guard let plan = file.catalog.plan(entry.shape.table), !plan.isNamedByParent,
@@ -152,6 +190,6 @@ struct IndependentEntry {
   init(_ entry: LogEntry, _ key: Value) {
     self.entry = entry
     self.key = key
-    order = entry.shape.table << 3 | Int(key.storageClass.rawValue)
+    kind = entry.shape.table << 3 | Int(key.storageClass.rawValue)
   }
 }

@@ -21,6 +21,8 @@ struct BatchBuilder {
   private let linked: Set<Int>
   /// Records that were in no batch before.
   private var firstTaken: [RecordRow] = []
+  /// A record was taken before its turn, for a child's sake.
+  private var hasTakenParents = false
   private var pendingTables: [Int: Bool] = [:]
 
   private struct Place: Hashable {
@@ -62,14 +64,14 @@ struct BatchBuilder {
   mutating func build() throws {
     if !request.deletesOnly { for plan in file.catalog.plans { try takeSaves(plan) } }
     for plan in file.catalog.plans.reversed() { try takeDeletes(plan) }
-    try file.records.noteAttempts(firstTaken)
+    try file.records.noteAttempts(firstTaken, isOrdered: !hasTakenParents)
   }
 
   private mutating func takeSaves(_ plan: TablePlan) throws {
     let pending = PendingSaves(file, plan, readsRows: !obstacles.readsOneByOne)
     var cursor: Value?
     while !isFull {
-      let items = try pending.next(after: cursor)
+      let items = try pending.next(after: cursor) { isDue($0) }
       guard let last = items.last else { return }
       cursor = last.record.key
       for i in items.indices {
@@ -149,6 +151,7 @@ struct BatchBuilder {
         let parentRecord = try file.records.find(parent.number, key: key), parentRecord.pending == .save
       else { continue }
       if isFull && decided[Place(table: parent.number, key: key)] != true { return false }
+      hasTakenParents = true
       if try !takeSave(parentRecord, parent, .notRead) { return false }
     }
     return true

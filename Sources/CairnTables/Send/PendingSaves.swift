@@ -23,6 +23,8 @@ struct PendingSaves {
 
   /// Records per statement.
   static let step = 200
+  /// Columns of a table at most: SQLite's limit is 2,000 for a result, those of the record included.
+  private static let columns = 1_900
   /// Bytes of rows per statement, about; at least one row is read.
   private static let bytes = 1 << 20
 
@@ -34,24 +36,26 @@ struct PendingSaves {
   init(_ file: FileContext, _ plan: TablePlan, readsRows: Bool) {
     self.file = file
     self.plan = plan
-    self.readsRows = readsRows && plan.keyColumns.count == 1
+    self.readsRows = readsRows && plan.keyColumns.count == 1 && plan.columns.count <= Self.columns
   }
 
   /// The next records by key; empty when there are no more.
-  func next(after cursor: Value?) throws -> [Item] {
+  ///
+  /// - Parameter isDue: whether a record's row will be asked for.
+  func next(after cursor: Value?, _ isDue: (RecordRow) -> Bool) throws -> [Item] {
     guard readsRows else {
       return try file.records.pending(.save, table: plan.number, after: cursor, limit: Self.step).map {
         Item(record: $0, row: .notRead)
       }
     }
     do {
-      return try read(cursor)
+      return try read(cursor, isDue)
     } catch let error as SQLiteError where error.isUnreadable {
       throw RowsUnreadable()
     }
   }
 
-  private func read(_ cursor: Value?) throws -> [Item] {
+  private func read(_ cursor: Value?, _ isDue: (RecordRow) -> Bool) throws -> [Item] {
     let statements = file.statements(plan)
     let statement = try cursor == nil ? statements.firstPending.get() : statements.nextPending.get()
     defer { statement.reset() }
@@ -65,12 +69,20 @@ struct PendingSaves {
     items.reserveCapacity(Self.step)
     var bytes = 0
     while bytes < Self.bytes, try statement.step() {
+      items.append(Item(record: try file.records.read(statement), row: .notRead))
+      let place = items.count - 1
+      // A declared collation other than that of the key may show two rows for one record.
+      if place > 0, items[place].record.key == items[place - 1].record.key {
+        items.removeLast()
+        continue
+      }
+      guard isDue(items[place].record) else { continue }
       var row: [Value]?
       if !statement.isNull(key) {
         row = plan.columns.indices.map { statement.value(first + Int32($0)) }
         for value in row ?? [] { bytes += value.size }
       }
-      items.append(Item(record: try file.records.read(statement), row: .read(row)))
+      items[place].row = .read(row)
     }
     return items
   }

@@ -31,11 +31,11 @@ struct AttemptedRange {
 }
 
 extension RecordStore {
-  private static let untagged = "state & \(StateBits.attempted) = 0 AND (tag IS NULL OR tag = \(TagCoding.room))"
-
   /// Notes that records without a tag travel in a batch.
-  func noteAttempts(_ rows: [RecordRow]) throws {
-    if let range = try wholeRange(rows) {
+  ///
+  /// - Parameter isOrdered: whether those of one table are in the order of their keys, each once.
+  func noteAttempts(_ rows: [RecordRow], isOrdered: Bool) throws {
+    if isOrdered, let range = try wholeRange(rows) {
       return try settings.set(.attempted, range.text)
     }
     for row in rows {
@@ -45,10 +45,10 @@ extension RecordStore {
     }
   }
 
-  /// The range that holds these pending saves and no others.
+  /// The range that holds these pending saves and no others: as many are between the first and the last of them.
   private func wholeRange(_ rows: [RecordRow]) throws -> AttemptedRange? {
-    guard rows.count > 1, let first = rows.first, let last = rows.last, first.table == last.table,
-      first.pending == .save, last.pending == .save
+    guard rows.count > 1, let first = rows.first, let last = rows.last,
+      rows.allSatisfy({ $0.table == first.table && $0.pending == .save })
     else { return nil }
     let statement = try connection.cached(
       """
@@ -71,7 +71,7 @@ extension RecordStore {
     let statement = try connection.cached(
       """
       UPDATE cairn_record INDEXED BY cairn_record_pending SET state = state | \(StateBits.attempted)
-      WHERE pending > 0 AND pending = ?1 AND tbl = ?2 AND key BETWEEN ?3 AND ?4 AND \(Self.untagged)
+      WHERE pending > 0 AND pending = ?1 AND tbl = ?2 AND key BETWEEN ?3 AND ?4 AND state & \(StateBits.attempted) = 0
       """)
     try statement.bind(1, PendingChange.save.rawValue)
     try statement.bind(2, Int64(range.table))

@@ -62,14 +62,17 @@ final class FileContext {
   /// - Parameter confirmsAttempts: whether `body` sees to what is noted of the batch that was taken last
   ///   (``AttemptedRange``).
   func transaction<Result>(confirmsAttempts: Bool = false, _ body: () throws -> Result) throws -> Result {
-    if connection.isInTransaction { return try transactionOnce(body) }
+    func whole() throws -> Result {
+      try transactionOnce {
+        if !confirmsAttempts { try records.writeAttempts() }
+        return try body()
+      }
+    }
+    if connection.isInTransaction { return try whole() }
     refusedWrites.removeAll()
     while true {
       do {
-        return try transactionOnce {
-          if !confirmsAttempts { try records.writeAttempts() }
-          return try body()
-        }
+        return try whole()
       } catch let undone as TransactionUndone where refusedWrites.insert(undone.write).inserted {
         continue
       } catch let error as SQLiteError where error.isDiskFailure {

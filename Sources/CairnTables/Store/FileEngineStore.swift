@@ -9,7 +9,10 @@ final class FileEngineStore: EngineStore {
 
   func loadState() throws -> [String: String] { try file.settings.all(prefix: "engine/") }
 
-  func transaction<Result>(_ body: () throws -> Result) throws -> Result { try file.transaction(body) }
+  func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    // What the tables do in it are transactions of their own, which see to the batch under way.
+    try file.transaction(confirmsAttempts: true, body)
+  }
 
   func writeState(_ delta: [String: String?]) throws {
     for (key, value) in delta.sorted(by: { $0.key < $1.key }) { try file.settings.set(key, value) }

@@ -54,9 +54,10 @@ struct RecordGroup {
 extension RecordStore {
   /// Runs `body` with records of a table at hand; what it does to them is written when it ends.
   ///
-  /// Until then a statement of SQL sees these records as they were; the store's own functions see them as they are.
+  /// Until then a statement of SQL sees these records as they were, and so do ``pending(_:table:after:limit:)`` and
+  /// ``all(table:after:limit:)``; what finds, inserts, updates or removes one record sees them as they are.
   ///
-  /// - Parameter keys: without repetition, of one storage class, in the order of SQLite's comparison; not empty.
+  /// - Parameter keys: without repetition, of one storage class, in the order of their bytes or as numbers; not empty.
   func grouped(_ table: Int, _ keys: [Value], _ body: () throws -> Void) throws {
     group = RecordGroup(table: table, keys: keys, rows: try stored(table, keys))
     defer { group = nil }
@@ -66,6 +67,7 @@ extension RecordStore {
 
   /// What is stored between the first and the last key; where much else is between them, each record is looked up.
   private func stored(_ table: Int, _ keys: [Value]) throws -> [RecordRow?] {
+    guard try isInIndexOrder(keys[0]) else { return try keys.map { try find(table, key: $0) } }
     let statement = try connection.cached(
       "SELECT \(Self.columns) FROM cairn_record WHERE tbl = ?1 AND key BETWEEN ?2 AND ?3 ORDER BY key")
     defer { statement.reset() }
@@ -86,6 +88,16 @@ extension RecordStore {
       }
     }
     return rows
+  }
+
+  /// Whether keys in the order of their bytes, or as numbers, are in the order of SQLite's index: text in a UTF-16 file
+  /// is compared by other bytes than its own.
+  func isInIndexOrder(_ key: Value) throws -> Bool {
+    guard key.storageClass == .text else { return true }
+    if let isUTF8 { return isUTF8 }
+    let found = try connection.scalar("PRAGMA encoding") == .text("UTF-8")
+    isUTF8 = found
+    return found
   }
 
   private func writeGroup() throws {

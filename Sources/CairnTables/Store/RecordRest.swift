@@ -103,7 +103,7 @@ enum RecordRest {
       if let column { row.clocks.columns[column] = clock } else { row.clocks.kept[name] = clock }
       names.append(name)
     }
-    if row.pending == .save { row.dirty = .some(names) }
+    if row.pending == .save { row.dirty = names.count == 1 ? .some(names) : DirtyFields(Set(names)) }
     return !names.isEmpty
   }
 

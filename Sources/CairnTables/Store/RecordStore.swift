@@ -35,6 +35,8 @@ final class RecordStore {
   private let inPlaceStatement: PreparedStatement
   private let allStatement: PreparedStatement
   let settings: FileSettings
+  /// Whether the file's text is UTF-8, once it was asked for (``isInIndexOrder(_:)``).
+  var isUTF8: Bool?
   /// Records that are read and written together, while that is so.
   var group: RecordGroup?
   private(set) lazy var upserts = Self.upserts(connection, isInPlace: false)
@@ -77,6 +79,7 @@ final class RecordStore {
 
   /// The stored name of a live or dead record, without reading the rest of it.
   func storedName(_ table: Int, key: Value) throws -> Value? {
+    if let place = group?.index(table, key) { return group?.rows[place]?.name }
     let statement = try connection.cached("SELECT name FROM cairn_record WHERE tbl = ?1 AND key = ?2")
     defer { statement.reset() }
     try statement.bind(1, Int64(table))

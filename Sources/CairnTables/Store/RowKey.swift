@@ -37,7 +37,7 @@ enum RowKey {
     return bytes
   }
 
-  /// The values that ``packed(_:)`` was given.
+  /// The values that ``packed(_:)`` was given; of damaged bytes those before the damage.
   static func unpacked(_ bytes: [UInt8]) -> [Value] { unpack(bytes) }
 
   /// The parts of a canonical key, in the order of the primary key.
@@ -116,15 +116,19 @@ enum RowKey {
       switch tag & 0xf0 {
       case 0x10:
         let count = Int(tag & 0x0f)
+        guard count <= bytes.count - i else { return values }
         var integer: Int64 = count > 0 && bytes[i] & 0x80 != 0 ? -1 : 0
         for byte in bytes[i..<i + count] { integer = integer << 8 | Int64(byte) }
         values.append(.integer(integer))
         i += count
       case 0x20:
+        guard bytes.count - i >= 8 else { return values }
         values.append(.real(Double(bitPattern: bytes[i..<i + 8].reduce(0) { $0 << 8 | UInt64($1) })))
         i += 8
       case 0x30, 0x40:
+        guard bytes.count - i >= 4 else { return values }
         let count = Int(bytes[i..<i + 4].reduce(0) { $0 << 8 | UInt32($1) })
+        guard count <= bytes.count - i - 4 else { return values }
         let raw = Array(bytes[i + 4..<i + 4 + count])
         i += 4 + count
         if tag & 0xf0 == 0x40 {

@@ -31,10 +31,14 @@ struct SortedStretchTests {
     private let original: String
     private var chance: Mutator
 
-    init(seed: UInt64, statements: Int) throws {
+    init(seed: UInt64, statements: Int, encoding: String = "UTF-8") throws {
       chance = Mutator(seed: seed)
       world = try World()
-      device = try world.devices(["A"], schema: SortedStretchTests.schema)[0]
+      // In WAL mode a file has its encoding before there is a table.
+      device = try world.device(
+        "A", schema: "PRAGMA encoding = '\(encoding)'; \(SortedStretchTests.schema)", journal: "DELETE")
+      try device.prepare(.create)
+      try #require(try device.scalar("PRAGMA encoding") == .text(encoding))
       original = world.folder.appendingPathComponent("original.db").path
       try write(300, to: try device.connection())
       try device.sql("INSERT INTO notes(a) SELECT 'n' FROM texts, texts LIMIT 900")
@@ -169,5 +173,67 @@ struct SortedStretchTests {
       #expect(state == reference, "died at commit \(border)")
       border += 1
     }
+  }
+
+  @Test(
+    "F2–F7 a long log of a UTF-16 file, where SQLite compares text by other bytes", arguments: ["UTF-16le", "UTF-16be"])
+  func encoding(_ encoding: String) throws {
+    let story = try Story(seed: 6, statements: 4_000, encoding: encoding)
+    try story.begin()
+    let expected = try story.stateInOrderOfLog()
+    try story.begin()
+    #expect(try story.state() == expected)
+  }
+
+  @Test("G3 F2 two processes fold one long log: what one has folded the other leaves alone, and what came since")
+  func twoFolders() throws {
+    let story = try Story(seed: 7, statements: 20_000)
+    func other() throws -> SyncedDatabase {
+      try SyncedDatabase(path: story.device.path, time: story.device.time, randomness: story.device.randomness)
+    }
+    try story.begin()
+    let expected = try story.state()
+
+    // One has folded everything since the other has read the log, and as many entries as before have come.
+    try story.begin()
+    do {
+      let late = try other()
+      let stretch = try #require(try SortedStretch.first(of: late.file))
+      #expect(try story.state() == expected)
+      try story.write(20_000, to: try story.device.connection())
+      let entries = try story.device.scalar("SELECT count(*) FROM cairn_log")
+      let records = try story.device.picture(SortedStretchTests.state)
+      try stretch.fold(late.file)
+      #expect(try story.device.scalar("SELECT count(*) FROM cairn_log") == entries)
+      #expect(try story.device.picture(SortedStretchTests.state) == records)
+    }
+
+    // One has died in the middle since the other has read the log.
+    try story.begin()
+    do {
+      let late = try other()
+      let stretch = try #require(try SortedStretch.first(of: late.file))
+      _ = CommitBorders.dying(at: 3, in: story.world.folder) { _ = try story.device.status() }
+      let mark = try #require(try story.device.scalar("SELECT value FROM cairn_setting WHERE key = 'foldMark'"))
+      try stretch.fold(late.file)
+      #expect(try story.device.scalar("SELECT value FROM cairn_setting WHERE key = 'foldMark'") == mark)
+      try late.foldForTests()
+    }
+    #expect(try story.state() == expected)
+  }
+
+  @Test("G3 F2 a fold dies in the middle of a long log, and the table that it was at is dropped")
+  func droppedTable() throws {
+    let story = try Story(seed: 8, statements: 20_000)
+    let others = "SELECT * FROM (\(Self.state)) WHERE tbl <> (SELECT number FROM cairn_table WHERE name = 'texts')"
+    try story.begin()
+    _ = try story.state()
+    let expected = try story.device.picture(others)
+    try story.begin()
+    _ = CommitBorders.dying(at: 3, in: story.world.folder) { _ = try story.device.status() }
+    try #require(try story.device.scalar("SELECT 1 FROM cairn_setting WHERE key = 'foldMark'") != nil)
+    try story.device.sql("DROP TABLE texts")
+    _ = try story.state()
+    #expect(try story.device.picture(others) == expected)
   }
 }

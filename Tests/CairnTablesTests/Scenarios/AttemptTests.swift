@@ -2,6 +2,7 @@ import CairnEngine
 import CairnRecords
 import CairnSQLite
 import CairnTesting
+import FuzzSupport
 import Testing
 
 @testable import CairnTables
@@ -16,7 +17,11 @@ struct AttemptTests {
   init() throws {
     world = try World()
     a = try world.devices(
-      ["A"], schema: "CREATE TABLE x(id TEXT PRIMARY KEY NOT NULL, v); CREATE TABLE n(id INTEGER PRIMARY KEY, v)")[0]
+      ["A"],
+      schema: """
+        CREATE TABLE x(id TEXT PRIMARY KEY NOT NULL, v); CREATE TABLE n(id INTEGER PRIMARY KEY, v);
+        CREATE TABLE tree(id TEXT PRIMARY KEY NOT NULL, parent REFERENCES tree)
+        """)[0]
   }
 
   /// Takes a batch of what is pending, as the engine does.
@@ -93,5 +98,54 @@ struct AttemptTests {
     try a.sql("DELETE FROM x", at: 20)
     try a.sync()
     #expect(a.sentSinceLastAsked().sorted() == ["delete x:a", "delete x:c"])
+  }
+
+  @Test("F7 U4 a batch that takes a parent first holds keys out of order: each of its records is marked")
+  func parentsFirst() throws {
+    try a.sql(
+      "PRAGMA foreign_keys = OFF; INSERT INTO tree VALUES ('a', 'c'), ('c', NULL), ('cc', NULL), ('d', NULL), ('e', NULL)",
+      at: 10)
+    _ = try a.status()
+    try a.connection().run("UPDATE cairn_record SET rest = ?1 WHERE key = 'cc'", .text(#"{"reason":"gated"}"#))
+    do {
+      let (_, batch) = try take()
+      #expect(batch.entries.map(\.operation.record.id.name) == ["tree:c", "tree:a", "tree:d", "tree:e"])
+    }
+    #expect(try !isNoted())
+    try a.sql("DELETE FROM tree", at: 20)
+    _ = try a.status()
+    #expect(try a.picture("SELECT key FROM cairn_record WHERE pending = 2 ORDER BY key") == ["a", "c", "d", "e"])
+  }
+
+  @Test("F7 a whole sync notes its batches and marks nothing; what dies with one under way is found by cairn alter too")
+  func wholeSync() throws {
+    try a.sql("INSERT INTO x VALUES ('a', 1), ('b', 1)", at: 10)
+    a.meanwhile { device throws in
+      let note = try device.scalar("SELECT 1 FROM cairn_setting WHERE key = 'attempted'")
+      let flags = try device.picture("SELECT state & 4 FROM cairn_record")
+      #expect(note == .integer(1) && flags == ["0", "0"])
+    }
+    try a.sync()
+    #expect(try !isNoted())
+    try a.sql("INSERT INTO x VALUES ('c', 1), ('d', 1)", at: 20)
+    do { _ = try take() }
+    try a.sql("DELETE FROM x WHERE id > 'b'", at: 30)
+    a.restart()
+    try SyncedDatabase(path: a.path, time: a.time, randomness: a.randomness).alter("ALTER TABLE x ADD COLUMN w")
+    #expect(try a.picture("SELECT key FROM cairn_record WHERE pending = 2 ORDER BY key") == ["c", "d"])
+  }
+
+  @Test("a damaged note is an error that says so, or another range: never a trap")
+  func damagedNote() throws {
+    let keys: [Value] = [.text("key"), .blob([0, 1]), .integer(-70_000), .real(0.5), .malformedText([0xff])]
+    for (i, key) in keys.enumerated() {
+      let note = AttemptedRange(table: 3, first: key, last: keys[(i + 1) % keys.count]).text
+      let range = try AttemptedRange(text: note)
+      #expect(range.first == key && range.last == keys[(i + 1) % keys.count] && range.table == 3)
+      for seed in UInt64(0)..<500 {
+        var mutator = Mutator(seed: seed)
+        do { _ = try AttemptedRange(text: mutator.mutant(of: note)) } catch is TablesError {}
+      }
+    }
   }
 }
