@@ -96,6 +96,7 @@ struct DeletionApplier {
   /// stays with it.
   private func carryOut(_ doomed: [Doom]) throws {
     if doomed.isEmpty { return }
+    let doomed = try withWaitingChildren(doomed)
     var immortal: Set<String> = []
     while true {
       let family = try DoomedFamily(file, doomed, immortal: immortal)
@@ -110,6 +111,28 @@ struct DeletionApplier {
         try file.outcomes.add(.error, record: held.name, "could not be deleted: \(held.detail)")
       }
     }
+  }
+
+  /// A large set is applied in several transactions, and where rows refer to rows of their own table a parent may come
+  /// before its children: those of them that the same set deletes are judged with it, as if it were applied at once
+  /// (tables M1).
+  private func withWaitingChildren(_ doomed: [Doom]) throws -> [Doom] {
+    guard doomed.contains(where: \.plan.isCyclic), try file.inbox.has(.sealed) else { return doomed }
+    var all = doomed
+    var names = Set(doomed.map(\.name))
+    var next = 0
+    while next < all.count {
+      let doom = all[next]
+      next += 1
+      guard doom.plan.isCyclic else { continue }
+      for child in try DoomedFamily.edges(of: doom, file) where names.insert(child.name).inserted {
+        guard let entry = try file.inbox.find(child.name, stage: .sealed), entry.record == nil else { continue }
+        try file.inbox.removeSealed(child.name)
+        let id = RecordID(name: child.name, zone: file.zone)
+        if let found = try judge(RecordDeletion(id: id, time: entry.deletedAt)) { all.append(found) }
+      }
+    }
+    return all
   }
 
   private func carryOut(_ family: DoomedFamily) throws {

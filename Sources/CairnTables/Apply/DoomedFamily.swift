@@ -109,7 +109,7 @@ struct DoomedFamily {
     var next = 0
     while next < all.count {
       var doom = all[next]
-      doom.edges = try edges(of: doom) + (parked[doom.name] ?? [])
+      doom.edges = try Self.edges(of: doom, file) + (parked[doom.name] ?? [])
       all[next] = doom
       next += 1
       for edge in doom.edges where edge.foreignKey.onDelete == .cascade && places[edge.name] == nil {
@@ -124,7 +124,8 @@ struct DoomedFamily {
     }
   }
 
-  private func edges(of doom: Doom) throws -> [Doom.Edge] {
+  /// The rows that refer to one that is to die.
+  static func edges(of doom: Doom, _ file: FileContext) throws -> [Doom.Edge] {
     guard let row = doom.row else { return [] }
     var result: [Doom.Edge] = []
     for (number, foreignKey) in file.catalog.foreignKeys(to: doom.plan.number) {

@@ -25,6 +25,24 @@ public enum RecordNameCodec {
   /// `~h` and the digits of a SHA-256.
   private static let hashLength = 66
 
+  /// How many bytes of text, blob or packed key certainly fit a name of the table. Nil where a part is the name of a natural
+  /// parent, which is as long as that one's key.
+  static func roomForKey(_ plan: TablePlan, _ parent: (Int) -> TablePlan?) -> Int? {
+    var room = maximumLength - plan.wireName.utf8.count - 1
+    for part in plan.keyParts {
+      switch part {
+      // A comma, and what an integer of few bytes takes beyond three for each.
+      case .value: room -= 5
+      case .reference(let table):
+        guard let parent = parent(table), parent.keyKind == .mapped else { return nil }
+        // `~f`, the escaped name with its UUID, a comma.
+        room -= 3 * parent.wireName.utf8.count + 42
+      }
+    }
+    // A byte takes three at most.
+    return room < 0 ? -1 : room / 3
+  }
+
   // MARK: Mapped
 
   /// The name of a mapped row. `uuid` has 16 bytes.

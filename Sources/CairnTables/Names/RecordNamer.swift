@@ -72,6 +72,20 @@ public struct RecordNamer: Sendable {
     return result
   }
 
+  /// Whether the decoded parts of a record name hold the hashed name of a parent: its key is then in the fields alone.
+  func hasHashedParent(_ plan: TablePlan, parts: [KeyPartValue]) -> Bool {
+    zip(plan.keyParts, parts).contains { keyPart, part in
+      guard case .reference(let table) = keyPart, case .reference(let name) = part, let parent = self.plan(table),
+        parent.keyKind == .natural
+      else { return false }
+      switch RecordNameCodec.decode(name, parent) {
+      case .hashed?: return true
+      case .parts(let parts)?: return hasHashedParent(parent, parts: parts)
+      case .uuid?, nil: return false
+      }
+    }
+  }
+
   private func keyValue(_ table: Int, of name: String) -> KeyPartValue? {
     guard let plan = plan(table) else { return nil }
     if plan.keyKind == .mapped { return .reference(name) }

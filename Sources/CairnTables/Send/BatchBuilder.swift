@@ -178,6 +178,10 @@ struct BatchBuilder {
       return false
     }
     if hasHadItsTurn(name) { return false }
+    if try isNameOfAnother(name, record, plan) {
+      try postpone(record, .rejected)
+      return false
+    }
     do {
       let operation = try RecordComposer(file).save(record, plan, row: row, name: name)
       return try add(operation, record, name)
@@ -185,6 +189,13 @@ struct BatchBuilder {
       try postpone(record, .missingParent)
       return false
     }
+  }
+
+  /// Two rows have one name where they spell a natural parent in two ways that it takes for one: only one is synced.
+  private func isNameOfAnother(_ name: String, _ record: RecordRow, _ plan: TablePlan) throws -> Bool {
+    guard plan.keyKind == .natural, file.names.mayDiffer(record.key, plan) else { return false }
+    guard let named = try file.names.record(named: name, plan) else { return false }
+    return named.key != record.key
   }
 
   /// A row that was put aside is saved all the same, from its parked version (tables M10).

@@ -60,19 +60,18 @@ struct RecordNames {
     return found.isAlive && !found.flags.contains(.parked) ? nil : found
   }
 
-  /// Whether a key may be such that its record's name does not give it back.
+  /// Whether a key may be such that its record's name does not give it back: the name may be hashed, or holds the name of
+  /// a natural parent, whose spelling it does not have.
   func mayDiffer(_ key: Value, _ plan: TablePlan) -> Bool {
+    guard let room = file.catalog.roomForKey(plan.number) else { return true }
     let length =
       switch key {
       case .text(let text): text.utf8.count
       case .blob(let bytes), .malformedText(let bytes): bytes.count
-      default: 0
+      // Up to 22 digits.
+      case .null, .integer, .real: 8
       }
-    if length > 40 { return true }
-    return plan.keyParts.contains { part in
-      guard case .reference(let table) = part, let parent = file.catalog.plan(table) else { return false }
-      return parent.keyKind == .natural
-    }
+    return length > room
   }
 
   /// The name of the record that an integer stands for in a mapped table.
@@ -132,7 +131,9 @@ struct RecordNames {
       return .key(row.key)
     case .parts(let parts)?: decoded = parts
     }
-    guard let parts = namer.key(plan, parts: decoded) else { return .undecodable }
+    guard let parts = namer.key(plan, parts: decoded) else {
+      return namer.hasHashedParent(plan, parts: decoded) ? .inFields : .undecodable
+    }
     if parts.count == 1, case .value(let value) = parts[0] {
       return RowKey.canonical(value, of: plan).map { .key($0) } ?? .undecodable
     }

@@ -35,6 +35,7 @@ final class TableCatalog {
   private var byWireName: [String: Int] = [:]
   private var shapes: [[Shape]]
   private var children: [[(child: Int, foreignKey: ForeignKeyPlan)]]
+  private var roomForKeys: [Int: Int] = [:]
 
   init(plans: [TablePlan], remembered: [RememberedTable], suspended: [SuspendedTable] = []) {
     self.plans = plans.sorted { ($0.rank, $0.number) < ($1.rank, $1.number) }
@@ -49,6 +50,7 @@ final class TableCatalog {
       byWireName[plan.wireName] = plan.number
       for foreignKey in plan.foreignKeys { children[foreignKey.parent].append((plan.number, foreignKey)) }
     }
+    for plan in self.plans { roomForKeys[plan.number] = RecordNameCodec.roomForKey(plan, self.plan) }
     for table in remembered { shapes[table.number] = Self.shapes(of: table, plan(table.number)) }
   }
 
@@ -63,6 +65,10 @@ final class TableCatalog {
   func plan(_ number: Int) -> TablePlan? { byNumber.indices.contains(number) ? byNumber[number] : nil }
 
   func plan(wireName: String) -> TablePlan? { byWireName[wireName].flatMap { byNumber[$0] } }
+
+  /// Bytes of text, blob or packed key that a record name of the table holds in any case; nil where a name does not give
+  /// its key back, however short.
+  func roomForKey(_ table: Int) -> Int? { roomForKeys[table] }
 
   /// The foreign keys that refer to a table, each with the number of the table that declares it.
   func foreignKeys(to table: Int) -> [(child: Int, foreignKey: ForeignKeyPlan)] { children[table] }

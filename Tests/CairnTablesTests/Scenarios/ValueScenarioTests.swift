@@ -124,4 +124,66 @@ struct ValueScenarioTests {
     #expect(try devices[1].picture("SELECT * FROM tags") == ["RED"])
     #expect(try world.clocks("tags:red") == ["name": 10])
   }
+
+  @Test("1.2 names that are hashed: of a table with a long name, of short keys that are escaped, of hashed parents")
+  func hashedNames() throws {
+    let long = String(repeating: "t", count: 150)
+    let world = try World()
+    let d = try world.devices(
+      ["A", "B"],
+      schema: """
+        CREATE TABLE \(long)(id TEXT PRIMARY KEY NOT NULL, v); CREATE TABLE "сотрудники_отделов"(id TEXT PRIMARY KEY NOT NULL, v);
+        CREATE TABLE p(id TEXT PRIMARY KEY NOT NULL, v);
+        CREATE TABLE lk(p TEXT NOT NULL REFERENCES p, n INTEGER NOT NULL, v, PRIMARY KEY (p, n));
+        CREATE TABLE \(long)m(id INTEGER PRIMARY KEY, v);
+        CREATE TABLE pair(a INTEGER NOT NULL REFERENCES \(long)m, b INTEGER NOT NULL REFERENCES \(long)m, v, PRIMARY KEY (a, b))
+        """)
+    let percent = String(repeating: "%", count: 35)
+    let parent = String(repeating: "p", count: 300)
+    try d[0].sql(
+      """
+      INSERT INTO \(long) VALUES ('k\(percent)', 1), ('plain', 1);
+      INSERT INTO "сотрудники_отделов" VALUES ('двадцатьбуквключаабв', 1);
+      INSERT INTO p VALUES ('\(parent)', 1), ('short', 1); INSERT INTO lk VALUES ('\(parent)', 5, 1), ('short', 5, 1);
+      INSERT INTO \(long)m VALUES (1, 1), (2, 1); INSERT INTO pair VALUES (1, 2, 1), (2, 2, 1)
+      """, at: 10)
+    try world.expectConverged()
+    #expect(try d[1].parked().isEmpty)
+    try d[1].sql(
+      """
+      UPDATE \(long) SET v = 2; UPDATE "сотрудники_отделов" SET v = 2; UPDATE lk SET v = 2; UPDATE pair SET v = 2;
+      DELETE FROM \(long) WHERE id = 'plain'
+      """, at: 20)
+    try world.expectConverged()
+    for table in [long, "сотрудники_отделов", "lk", "pair"] {
+      #expect(try d[0].picture("SELECT DISTINCT v FROM \"\(table)\"") == ["2"], "\(table)")
+    }
+    try d[0].sql("DELETE FROM lk; DELETE FROM pair; DELETE FROM \(long)", at: 30)
+    try world.expectConverged()
+    #expect(try d[1].scalar("SELECT (SELECT count(*) FROM lk) + (SELECT count(*) FROM pair)") == .integer(0))
+  }
+
+  @Test(
+    "1.2 two rows under two spellings of one NOCASE parent have one name: one is synced, the other waits, and syncs go on"
+  )
+  func twoSpellings() throws {
+    let world = try World()
+    let d = try world.devices(
+      ["A", "B"],
+      schema: """
+        CREATE TABLE p(id TEXT PRIMARY KEY NOT NULL COLLATE NOCASE);
+        CREATE TABLE lk(p TEXT NOT NULL REFERENCES p, n INTEGER NOT NULL, v, PRIMARY KEY (p, n))
+        """)
+    try d[0].sql(
+      "INSERT INTO p VALUES ('k22'); INSERT INTO lk VALUES ('k22', 5, 'a'), ('K22', 5, 'b'), ('k22', 6, 'c')", at: 10)
+    for _ in 0..<3 {
+      #expect(try d[0].sync().result.failure == nil)
+      #expect(try d[1].sync().result.failure == nil)
+    }
+    #expect(
+      try d[0].scalar("SELECT count(*) FROM lk") == .integer(3) && d[1].scalar("SELECT count(*) FROM lk") == .integer(2)
+    )
+    let reasons = try d[0].status().reasons.map(\.reason)
+    #expect(reasons == [.rejected])
+  }
 }
