@@ -167,7 +167,8 @@ struct SortedStretch {
 /// An entry of the log that changes one record and needs no other entry to be understood.
 ///
 /// A record that is named by a parent, a row without a key, and an integer that passes to another record, have to do
-/// with other records; a hashed name is looked for among those of all.
+/// with other records; a hashed name is looked for among those of all; of two numbers beyond 2^53, an integer and a real,
+/// SQLite may find one under the other.
 struct IndependentEntry {
   let entry: LogEntry
   /// The canonical key.
@@ -177,7 +178,7 @@ struct IndependentEntry {
 
   init?(_ entry: LogEntry, _ file: FileContext) {
     guard let plan = file.catalog.plan(entry.shape.table), !plan.isNamedByParent,
-      let key = RowKey.canonical(entry.key, plan), !file.names.mayDiffer(key, plan)
+      let key = RowKey.canonical(entry.key, plan), !file.names.mayDiffer(key, plan), !key.mayEqualAnotherNumber
     else { return nil }
     switch entry.operation {
     case .insert, .delete: guard plan.keyKind == .natural else { return nil }

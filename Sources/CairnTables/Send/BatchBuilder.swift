@@ -51,8 +51,10 @@ struct BatchBuilder {
     self.file = file
     self.request = request
     self.obstacles = obstacles
-    entries.reserveCapacity(request.limits.entriesPerRequest)
-    sent.reserveCapacity(request.limits.entriesPerRequest)
+    // Some databases have no limit.
+    let count = min(request.limits.entriesPerRequest, PendingSaves.step)
+    entries.reserveCapacity(count)
+    sent.reserveCapacity(count)
     linked = Set(file.catalog.plans.flatMap { plan in plan.foreignKeys.flatMap { [plan.number, $0.parent] } })
   }
 
@@ -71,7 +73,7 @@ struct BatchBuilder {
     let pending = PendingSaves(file, plan, readsRows: !obstacles.readsOneByOne)
     var cursor: Value?
     while !isFull {
-      let items = try pending.next(after: cursor) { isDue($0) }
+      let items = try pending.next(after: cursor)
       guard let last = items.last else { return }
       cursor = last.record.key
       for i in items.indices {
@@ -116,7 +118,7 @@ struct BatchBuilder {
     do {
       let values =
         switch row {
-        case .read(let values): values
+        case .read(let values): values as [Value]?
         case .notRead: try file.row(plan, record.key)
         }
       return try parentsAllow(plan, values) && compose(record, plan, values)

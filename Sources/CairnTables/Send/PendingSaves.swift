@@ -6,15 +6,15 @@ import CairnSQLite
 /// A key of one column is compared by SQLite itself: one statement reads records and rows. A row of a longer key is
 /// read when it is asked for.
 struct PendingSaves {
-  /// A record, and its row if that was read with it.
+  /// A record, and its row where that was read with it.
   struct Item {
     var record: RecordRow
     var row: Row
   }
 
   enum Row {
-    /// Values by column; nil where the table has no row for the record.
-    case read([Value]?)
+    /// Values by column.
+    case read([Value])
     case notRead
   }
 
@@ -39,23 +39,21 @@ struct PendingSaves {
     self.readsRows = readsRows && plan.keyColumns.count == 1 && plan.columns.count <= Self.columns
   }
 
-  /// The next records by key; empty when there are no more.
-  ///
-  /// - Parameter isDue: whether a record's row will be asked for.
-  func next(after cursor: Value?, _ isDue: (RecordRow) -> Bool) throws -> [Item] {
+  /// The next records by key; empty when there are no more. Rows of records that wait, however large, are not read.
+  func next(after cursor: Value?) throws -> [Item] {
     guard readsRows else {
       return try file.records.pending(.save, table: plan.number, after: cursor, limit: Self.step).map {
         Item(record: $0, row: .notRead)
       }
     }
     do {
-      return try read(cursor, isDue)
+      return try read(cursor)
     } catch let error as SQLiteError where error.isUnreadable {
       throw RowsUnreadable()
     }
   }
 
-  private func read(_ cursor: Value?, _ isDue: (RecordRow) -> Bool) throws -> [Item] {
+  private func read(_ cursor: Value?) throws -> [Item] {
     let statements = file.statements(plan)
     let statement = try cursor == nil ? statements.firstPending.get() : statements.nextPending.get()
     defer { statement.reset() }
@@ -76,12 +74,9 @@ struct PendingSaves {
         items.removeLast()
         continue
       }
-      guard isDue(items[place].record) else { continue }
-      var row: [Value]?
-      if !statement.isNull(key) {
-        row = plan.columns.indices.map { statement.value(first + Int32($0)) }
-        for value in row ?? [] { bytes += value.size }
-      }
+      if statement.isNull(key) { continue }
+      let row = plan.columns.indices.map { statement.value(first + Int32($0)) }
+      for value in row { bytes += value.size }
       items[place].row = .read(row)
     }
     return items

@@ -22,7 +22,7 @@ struct AttemptedRange {
   init(text: String) throws {
     let parts = text.split(separator: " ")
     guard parts.count == 2, let table = Int(parts[0]), let bytes = Hex.bytes(parts[1].utf8),
-      case let keys = RowKey.unpacked(bytes), keys.count == 2
+      case let keys = RowKey.unpacked(bytes), keys.count == 2, !keys.contains(.null)
     else { throw TablesError.damagedMetadata("cairn_setting has a range of records that is none: \(text)") }
     self.init(table: table, first: keys[0], last: keys[1])
   }
@@ -67,17 +67,25 @@ extension RecordStore {
   /// Writes the flags of the records that were noted. It may have been another process that noted them.
   func writeAttempts() throws {
     guard let text = try settings.get(.attempted) else { return }
-    let range = try AttemptedRange(text: text)
-    let statement = try connection.cached(
-      """
-      UPDATE cairn_record INDEXED BY cairn_record_pending SET state = state | \(StateBits.attempted)
-      WHERE pending > 0 AND pending = ?1 AND tbl = ?2 AND key BETWEEN ?3 AND ?4 AND state & \(StateBits.attempted) = 0
-      """)
-    try statement.bind(1, PendingChange.save.rawValue)
-    try statement.bind(2, Int64(range.table))
-    try statement.bind(3, range.first)
-    try statement.bind(4, range.last)
-    try statement.run()
+    let untagged = "state & \(StateBits.attempted) = 0 AND (tag IS NULL OR tag = \(TagCoding.room))"
+    do {
+      let range = try AttemptedRange(text: text)
+      let statement = try connection.cached(
+        """
+        UPDATE cairn_record INDEXED BY cairn_record_pending SET state = state | \(StateBits.attempted)
+        WHERE pending > 0 AND pending = ?1 AND tbl = ?2 AND key BETWEEN ?3 AND ?4 AND \(untagged)
+        """)
+      try statement.bind(1, PendingChange.save.rawValue)
+      try statement.bind(2, Int64(range.table))
+      try statement.bind(3, range.first)
+      try statement.bind(4, range.last)
+      try statement.run()
+    } catch is TablesError {
+      // A damaged note: each of them may have been in the batch, and a delete too many does no harm.
+      try connection.run(
+        "UPDATE cairn_record SET state = state | \(StateBits.attempted) WHERE pending = ? AND \(untagged)",
+        .integer(PendingChange.save.rawValue))
+    }
     try forgetAttempts()
   }
 

@@ -5,8 +5,8 @@ final class RowStatements {
   let selectRow: PreparedStatement
   let exists: PreparedStatement
   let delete: PreparedStatement
-  /// Pending records of the table by key, each with its row (``PendingSaves``): pending, table and limit are the first
-  /// parameters. Of use where the key is one column.
+  /// Pending records of the table by key, each with its row unless it waits for something (``PendingSaves``): pending,
+  /// table and limit are the first parameters. Of use where the key is one column.
   let firstPending: PreparedStatement
   /// The same after the key that is the fourth parameter.
   let nextPending: PreparedStatement
@@ -51,7 +51,7 @@ final class RowStatements {
     return """
       SELECT \((record + row).joined(separator: ", "))
       FROM cairn_record AS r INDEXED BY cairn_record_pending LEFT JOIN main.\(table) AS t
-        ON t.\(columns[plan.keyColumns[0]]) = r.key
+        ON t.\(columns[plan.keyColumns[0]]) = +r.key AND (r.rest IS NULL OR instr(r.rest, '"reason"') = 0)
       WHERE r.pending > 0 AND r.pending = ?1 AND r.tbl = ?2 \(condition) ORDER BY r.key LIMIT ?3
       """
   }

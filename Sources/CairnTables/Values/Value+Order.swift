@@ -46,4 +46,13 @@ extension Value {
     let (prefix, otherPrefix) = (orderPrefix, other.orderPrefix)
     return prefix == otherPrefix ? isLess(than: other) ?? false : prefix < otherPrefix
   }
+
+  /// Whether SQLite may take an integer and a real for one key though their canonical keys differ (``RowKey``).
+  var mayEqualAnotherNumber: Bool {
+    switch self {
+    case .integer(let integer): integer.magnitude >= 1 << 53
+    case .real(let real): abs(real) >= 9_007_199_254_740_992
+    case .null, .text, .malformedText, .blob: false
+    }
+  }
 }

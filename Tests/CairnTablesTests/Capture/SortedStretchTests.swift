@@ -31,7 +31,10 @@ struct SortedStretchTests {
     private let original: String
     private var chance: Mutator
 
-    init(seed: UInt64, statements: Int, encoding: String = "UTF-8") throws {
+    /// - Parameters:
+    ///   - first: SQL that runs before the first sync.
+    ///   - last: SQL that runs after all others.
+    init(seed: UInt64, statements: Int, encoding: String = "UTF-8", first: String = "", last: String = "") throws {
       chance = Mutator(seed: seed)
       world = try World()
       // In WAL mode a file has its encoding before there is a table.
@@ -42,11 +45,13 @@ struct SortedStretchTests {
       original = world.folder.appendingPathComponent("original.db").path
       try write(300, to: try device.connection())
       try device.sql("INSERT INTO notes(a) SELECT 'n' FROM texts, texts LIMIT 900")
+      try device.sql(first)
       try device.sync()
       // Unsent and dead records as well.
       try write(300, to: try device.connection())
       _ = try device.status()
       try write(statements, to: try device.connection())
+      try device.sql(last)
       try Connection(path: device.path, mode: .readOnly).run("VACUUM INTO ?", .text(original))
     }
 
@@ -183,6 +188,25 @@ struct SortedStretchTests {
     let expected = try story.stateInOrderOfLog()
     try story.begin()
     #expect(try story.state() == expected)
+  }
+
+  @Test("F2–F7 a long log with numbers that SQLite takes for one key, though Cairn does not")
+  func hugeNumbers() throws {
+    let story = try Story(
+      seed: 9, statements: 4_000,
+      first: "INSERT INTO mixed(id, a) VALUES (9007199254740994.0, 'real'), (9007199254740998, 'integer')",
+      last: """
+        BEGIN; DELETE FROM mixed WHERE id = 9007199254740994; INSERT INTO mixed(id, a) VALUES (9007199254740994, 'integer');
+        DELETE FROM mixed WHERE id = 9007199254740998; INSERT INTO mixed(id, a) VALUES (9007199254740998.0, 'real'); COMMIT
+        """)
+    try story.begin()
+    let expected = try story.stateInOrderOfLog()
+    try story.begin()
+    #expect(try story.state() == expected)
+    #expect(
+      try story.device.scalar(
+        "SELECT count(*) FROM cairn_record WHERE typeof(key) <> 'text' AND key > 9007199254740990 AND typeof(key) <> 'blob'"
+      ) == .integer(2))
   }
 
   @Test("G3 F2 two processes fold one long log: what one has folded the other leaves alone, and what came since")

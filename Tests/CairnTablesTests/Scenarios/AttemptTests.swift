@@ -148,4 +148,32 @@ struct AttemptTests {
       }
     }
   }
+
+  @Test("F7 with a damaged note every row that was never confirmed counts as sent: its delete goes, and syncs go on")
+  func unreadableNote() throws {
+    try a.sql("INSERT INTO x VALUES ('a', 1), ('b', 1)", at: 10)
+    do { _ = try take() }
+    try a.connection().execute("UPDATE cairn_setting SET value = 'nonsense' WHERE key = 'attempted'")
+    try a.sql("DELETE FROM x WHERE id = 'a'", at: 20)
+    try a.sync()
+    #expect(a.sentSinceLastAsked().sorted() == ["delete x:a", "save x:b"])
+    try world.expectQuiet()
+  }
+
+  @Test("U1 the type of a key column changes under a pending edit, and the edit is sent all the same")
+  func changedType() throws {
+    let world = try World()
+    let d = try world.devices(["A", "B"], schema: "CREATE TABLE t(k INT PRIMARY KEY NOT NULL, v)", naturalKeys: ["t"])
+    try d[0].sql("INSERT INTO t VALUES (5, 1)", at: 10)
+    try world.expectConverged()
+    try d[0].sql("UPDATE t SET v = 2", at: 20)
+    _ = try d[0].status()
+    d[0].restart()
+    try SyncedDatabase(path: d[0].path, time: d[0].time, randomness: d[0].randomness).alter(
+      "CREATE TABLE u(k TEXT PRIMARY KEY NOT NULL, v); INSERT INTO u SELECT * FROM t; DROP TABLE t; ALTER TABLE u RENAME TO t"
+    )
+    try d[0].sync()
+    try d[1].sync()
+    #expect(try d[1].picture("SELECT v FROM t") == ["2"])
+  }
 }
