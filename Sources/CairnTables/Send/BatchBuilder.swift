@@ -70,7 +70,8 @@ struct BatchBuilder {
   }
 
   private mutating func takeSaves(_ plan: TablePlan) throws {
-    let pending = PendingSaves(file, plan, readsRows: !obstacles.readsOneByOne)
+    let pending = PendingSaves(
+      file, plan, readsRows: !obstacles.readsOneByOne, limit: max(1, request.limits.entriesPerRequest))
     var cursor: Value?
     while !isFull {
       let items = try pending.next(after: cursor)

@@ -21,7 +21,7 @@ struct PendingSaves {
   /// SQLite could not read one of the rows: they have to be read one by one to find out which.
   struct RowsUnreadable: Error {}
 
-  /// Records per statement.
+  /// Records per statement at most.
   static let step = 200
   /// Columns of a table at most: SQLite's limit is 2,000 for a result, those of the record included.
   private static let columns = 1_900
@@ -32,8 +32,13 @@ struct PendingSaves {
   private let plan: TablePlan
   private let readsRows: Bool
 
-  /// - Parameter readsRows: whether rows may be read with their records.
-  init(_ file: FileContext, _ plan: TablePlan, readsRows: Bool) {
+  private let limit: Int
+
+  /// - Parameters:
+  ///   - readsRows: whether rows may be read with their records.
+  ///   - limit: how many the batch may take.
+  init(_ file: FileContext, _ plan: TablePlan, readsRows: Bool, limit: Int) {
+    self.limit = min(limit, Self.step)
     self.file = file
     self.plan = plan
     self.readsRows = readsRows && plan.keyColumns.count == 1 && plan.columns.count <= Self.columns
@@ -42,7 +47,7 @@ struct PendingSaves {
   /// The next records by key; empty when there are no more. Rows of records that wait, however large, are not read.
   func next(after cursor: Value?) throws -> [Item] {
     guard readsRows else {
-      return try file.records.pending(.save, table: plan.number, after: cursor, limit: Self.step).map {
+      return try file.records.pending(.save, table: plan.number, after: cursor, limit: limit).map {
         Item(record: $0, row: .notRead)
       }
     }
@@ -59,12 +64,12 @@ struct PendingSaves {
     defer { statement.reset() }
     try statement.bind(1, PendingChange.save.rawValue)
     try statement.bind(2, Int64(plan.number))
-    try statement.bind(3, Int64(Self.step))
+    try statement.bind(3, Int64(limit))
     if let cursor { try statement.bind(4, cursor) }
     let first = RecordStore.columnCount
     let key = first + Int32(plan.keyColumns[0])
     var items: [Item] = []
-    items.reserveCapacity(Self.step)
+    items.reserveCapacity(limit)
     var bytes = 0
     while bytes < Self.bytes, try statement.step() {
       items.append(Item(record: try file.records.read(statement), row: .notRead))

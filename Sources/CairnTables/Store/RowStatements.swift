@@ -38,7 +38,8 @@ final class RowStatements {
     selectRow = prepared("SELECT \(list) FROM main.\(table) WHERE \(keyCondition)")
     exists = prepared("SELECT 1 FROM main.\(table) WHERE \(keyCondition)")
     delete = prepared("DELETE FROM main.\(table) WHERE \(keyCondition)")
-    firstPending = prepared(Self.pending(plan, table, columns, after: ""))
+    // Every key is as great; without a bound SQLite 3.40 sorts all that is pending.
+    firstPending = prepared(Self.pending(plan, table, columns, after: "AND r.key >= -9e999"))
     nextPending = prepared(Self.pending(plan, table, columns, after: "AND r.key > ?4"))
     wholeInsert = prepared(Self.insertion(onConflict, table, columns))
   }

@@ -47,6 +47,14 @@ import Testing
     state.refill()
     #expect(state.tombstones[Make.id(1)]?.isPending == true)
     #expect(state.contexts[.main]?.send.isPending == false && state.pendingCount == 1)
+
+    // Deleted by another device.
+    var other = ScopeState()
+    apply([Make.account(Make.id(1)), Make.context(Make.id(1))], to: &other)
+    apply([Make.tombstone(Make.id(1))], to: &other)
+    other.forgetServer()
+    other.refill()
+    #expect(other.contexts[.main]?.send.isPending == false && other.pendingCount == 1)
   }
 
   @Test("accounts.md A88, A24: every confirmed fact that a full fetch lacks is sent again")

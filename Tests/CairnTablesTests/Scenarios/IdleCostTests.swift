@@ -1,6 +1,7 @@
 import CSQLite
 import Cairn
 import CairnEngine
+import CairnRecords
 import Testing
 
 @testable import CairnTables
@@ -15,6 +16,40 @@ struct IdleCostTests {
     let few = try idleSteps(a, rows: 100)
     try insert(101...3_000, a)
     #expect(try idleSteps(a, rows: 3_000) < few + 1_000)
+  }
+
+  @Test("3.3 a batch of 50 takes as many steps with 3,000 pending records as with 100, the first and the next ones")
+  func costsNothingPerPendingRecord() throws {
+    let world = try World()
+    let a = try world.devices(["A"])[0]
+    var steps: [[Int]] = []
+    for count in [100, 2_900] {
+      try a.sql(
+        """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+        INSERT INTO lists SELECT 'l' || i || '/' || \(count), 'list', NULL FROM n
+        """)
+      steps.append(try batchSteps(a))
+    }
+    for (few, many) in zip(steps[0], steps[1]) { #expect(many < few + 1_000, "\(steps)") }
+  }
+
+  /// Of the first two batches of 50, none of which is answered with anything but success.
+  private func batchSteps(_ device: Device) throws -> [Int] {
+    device.restart()
+    let database = try device.open().database
+    try database.category.gatherLocalChanges(now: device.time.wallClock)
+    let request = BatchRequest(
+      limits: CloudLimits(entriesPerRequest: 50), now: device.time.wallClock, isManual: true, deletesOnly: false)
+    return try (0..<2).map { _ in
+      _ = steps(database)
+      let batch = try #require(try database.category.nextBatch(in: database.zone, request))
+      #expect(batch.entries.count == 50)
+      let taken = steps(database)
+      let saved = batch.entries.indices.map { EntryResult.saved(ChangeTag("t\($0)")) }
+      try database.category.settle(batch, saved, now: device.time.wallClock)
+      return taken
+    }
   }
 
   private func insert(_ numbers: ClosedRange<Int>, _ device: Device) throws {
