@@ -4,6 +4,12 @@ public protocol TimeSource: Sendable {
   var wallClock: Int64 { get }
   /// Milliseconds since an arbitrary start. Never jumps.
   var uptime: Int64 { get }
+  /// Leaves locks and processor to others between two pieces of long work. Clocks that are set by hand do not wait.
+  func pause(milliseconds: Int)
+}
+
+extension TimeSource {
+  public func pause(milliseconds: Int) {}
 }
 
 /// The source of jitter and of new record names. Injected like the clocks.

@@ -65,6 +65,7 @@ struct Folder {
           return try folder.foldChunk()
         }
       }
+      if more { file.letOthersWrite() }
     }
     return true
   }

@@ -123,6 +123,7 @@ struct SortedStretch {
       if !isMine || end == order.count { return }
       folded = entries[order[end - 1]].entry.id
       next = end
+      file.letOthersWrite()
     }
   }
 

@@ -82,6 +82,11 @@ final class FileContext {
     }
   }
 
+  /// Called between the transactions of long work: a writer that does not wait for the lock finds it free at last.
+  func letOthersWrite() {
+    if !connection.isInTransaction { clock.pause(milliseconds: 1) }
+  }
+
   private func transactionOnce<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try connection.transaction(.immediate) {
