@@ -26,6 +26,7 @@ final class TinyResponder: Sendable {
     var requests: [Request] = []
     var connections: [Int32] = []
     var isStopped = false
+    var isClosed = false
   }
 
   private let listener: Int32
@@ -61,9 +62,10 @@ final class TinyResponder: Sendable {
   func stop() {
     let open = state.withLock { state in
       state.isStopped = true
+      // Under the lock: once it is closed, its number may be another's.
+      if !state.isClosed { shutdown(listener, Int32(SHUT_RDWR)) }
       return state.connections
     }
-    shutdown(listener, Int32(SHUT_RDWR))
     for connection in open { shutdown(connection, Int32(SHUT_RDWR)) }
   }
 
@@ -71,7 +73,10 @@ final class TinyResponder: Sendable {
     while true {
       let connection = accept(listener, nil, nil)
       guard connection >= 0, !state.withLock({ $0.isStopped }) else {
-        close(listener)
+        state.withLock { state in
+          state.isClosed = true
+          close(listener)
+        }
         return
       }
       state.withLock { $0.connections.append(connection) }

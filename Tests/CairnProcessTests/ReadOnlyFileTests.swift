@@ -107,10 +107,8 @@ struct ReadOnlyFileTests {
     try world.prepare(path, "create")
     try world.sync(path)
     let writer = try RunningProcess(
-      Programs.sqlite3(), [path, "INSERT INTO t VALUES ('c', 3)", ".shell echo written; sleep 60"])
-    _ = try writer.waitForLine("written")
-    writer.signal(SIGKILL)
-    try writer.waitUntilExit()
+      Programs.sqlite3(), [path, "INSERT INTO t VALUES ('c', 3)", ".shell kill -9 $PPID"])
+    #expect(try writer.waitUntilExit().status == -SIGKILL)
     #expect(FileManager.default.fileExists(atPath: path + "-wal"))
     try folder.close(keepsFiles: false)
     #expect(try object("status", "--json", "--", path)["pending"] as? Int == 1)

@@ -31,6 +31,23 @@ import Testing
     server.stop()
   }
 
+  @Test("a server that nobody holds any more, such as that of a test that failed, stops as if it were told to")
+  func dropped() throws {
+    let data = folder()
+    defer { try? FileManager.default.removeItem(atPath: data) }
+    func serve(_ port: UInt16 = 0) throws -> (port: UInt16, client: RawConnection) {
+      let server = try RunningServer.start(data: data, listen: ListenAddress(port: port))
+      let port = try #require(UInt16(server.url.split(separator: ":").last ?? ""))
+      let client = try RawConnection(port: port)
+      try client.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(try client.answer().status == 200)
+      return (port, client)
+    }
+    let (port, client) = try serve()
+    #expect(client.hasEnded)
+    #expect(try serve(port).port == port)
+  }
+
   @Test("the token is not in the data, only its hash")
   func tokenIsNotStored() throws {
     let data = folder()

@@ -71,9 +71,20 @@ private enum CrashNotes {
   nonisolated(unsafe) static let memory: UnsafeMutablePointer<UInt8> = {
     let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: slots * width)
     memory.initialize(repeating: 0, count: slots * width)
-    for signal in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGABRT] { _ = Foundation.signal(signal, handler) }
+    // On the signal stack, where a thread has one: its own may be used up.
+    var action = sigaction()
+    #if canImport(Glibc)
+      action.__sigaction_handler.sa_handler = handler
+    #else
+      action.__sigaction_u.__sa_handler = handler
+    #endif
+    action.sa_flags = Int32(SA_ONSTACK)
+    for (i, signal) in signals.enumerated() { sigaction(signal, &action, former + i) }
     return memory
   }()
+  private static let signals = [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGABRT]
+  /// What handled these signals before, such as Swift's backtraces. Written once, before the handler is there.
+  nonisolated(unsafe) private static let former = UnsafeMutablePointer<sigaction>.allocate(capacity: signals.count)
   private static let taken = Mutex(Set<Int>())
   /// When the present mutant of each slot began, s since 1970; 0: none runs.
   private static let begun = Mutex([Int](repeating: 0, count: slots))
@@ -101,8 +112,11 @@ private enum CrashNotes {
         _ = Foundation.write(2, "\n", 1)
       }
     }
-    _ = Foundation.signal(number, SIG_DFL)
-    _ = raise(number)
+    // Whoever handled it before goes on: a fault repeats when this returns.
+    for (i, signal) in CrashNotes.signals.enumerated() where signal == number {
+      sigaction(number, CrashNotes.former + i, nil)
+    }
+    if number == SIGABRT { _ = raise(number) }
   }
 
   static func take() -> Int {

@@ -30,6 +30,17 @@ import Testing
     #expect(unused.isEmpty, "take these off Exceptions.withoutReason")
   }
 
+  /// A pointer that leaves the closure that lends it points to what may be freed.
+  @Test func lentPointersStayInTheirClosure() throws {
+    let escape = /\.with(Unsafe\w*|CString|UTF8|Bytes|Contiguous\w*)\s*(\([^()]*\)\s*)?\{\s*(\$0|(\w+)\s+in\s+\4)\s*\}/
+    for file in SourceTree.swiftFiles {
+      for (line, text) in file.code.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+      where text.contains(escape) {
+        Issue.record("\(file.path):\(line + 1) takes a lent pointer out of its closure")
+      }
+    }
+  }
+
   /// Waiting for time makes tests slow and unsure: use a manual clock, or wait for a condition.
   @Test func testsDoNotSleep() {
     let banned = ["Task.sleep", "usleep(", "nanosleep(", "Thread.sleep", "sleep("]

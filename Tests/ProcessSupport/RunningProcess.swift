@@ -2,8 +2,8 @@ import Foundation
 
 /// A program that a test has started: the built `cairn`, or `sqlite3` as the other program on the same file.
 ///
-/// Its output goes to files, so that it never waits for the test to read. It is killed when this object goes. Use it
-/// from one thread at a time.
+/// Its output goes to files, so that it never waits for the test to read. It is killed, with what it started, when this
+/// object goes. Use it from one thread at a time.
 public final class RunningProcess {
   /// What is left when it has ended.
   public struct Result: Equatable, Sendable {
@@ -63,7 +63,10 @@ public final class RunningProcess {
     posix_spawnattr_setsigmask(&attributes, &signals)
     sigfillset(&signals)
     posix_spawnattr_setsigdefault(&attributes, &signals)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    // A group of its own, so that what it starts itself can be killed with it.
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
 
     let variables = ProcessInfo.processInfo.environment.merging(environment) { _, given in given }
     var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
@@ -77,7 +80,7 @@ public final class RunningProcess {
 
   deinit {
     if result == nil {
-      kill(processID, SIGKILL)
+      signal(SIGKILL)
       waitpid(processID, nil, 0)
     }
     // Nothing depends on it: the system cleans its temporary folder.
@@ -89,9 +92,9 @@ public final class RunningProcess {
   public var output: String { text("output") }
   public var error: String { text("error") }
 
-  /// Sends a signal; does nothing when it has ended.
+  /// Sends a signal; does nothing when it has ended. SIGKILL goes to what it has started too, which nobody would end.
   public func signal(_ number: Int32) {
-    if result == nil { kill(processID, number) }
+    if result == nil { kill(number == SIGKILL ? -processID : processID, number) }
   }
 
   /// Whether it still runs.

@@ -37,12 +37,14 @@ struct HTTPLimits: Sendable {
 
 /// HTTP/1.1 over libmicrohttpd: collects bodies, hands whole requests to a handler, sends the answers.
 final class HTTPListener: @unchecked Sendable {
-  // `daemon` is set in `start` before any callback can run, and cleared in `stop`, which is called once.
+  // `daemon` is set in `start` before any callback can run, and cleared in `stop`, which is called once. While there is a
+  // daemon, its threads keep the listener.
   let handler: any HTTPHandler
   let limits: HTTPLimits
   private var daemon: OpaquePointer?
   private let identity: TLSIdentity?
-  private let watch: any DispatchSourceTimer
+  private let slowRequests = DispatchQueue(label: "cairn.slow-requests")
+  private var watch: (any DispatchSourceTimer)?
   fileprivate let peers = HTTPPeers()
   private let counters = Mutex(Counters())
   private let gate = ResumeGate()
@@ -58,7 +60,6 @@ final class HTTPListener: @unchecked Sendable {
     self.handler = handler
     self.limits = limits
     self.identity = identity
-    watch = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "cairn.slow-requests"))
   }
 
   /// Connections that are open.
@@ -71,7 +72,7 @@ final class HTTPListener: @unchecked Sendable {
       throw ServerStartError(
         "libmicrohttpd was built without TLS", remedy: "install one with GnuTLS, or put a proxy in front")
     }
-    let me = Unmanaged.passUnretained(self).toOpaque()
+    let me = Unmanaged.passRetained(self)
     var settings = cairn_mhd_settings()
     settings.listen_socket = socket
     settings.threads = limits.threads
@@ -80,7 +81,8 @@ final class HTTPListener: @unchecked Sendable {
     settings.idle_seconds = limits.idleSeconds
     settings.connection_memory = 64 << 10
     func begin() {
-      daemon = cairn_mhd_start(&settings, accessHandler, requestLine, requestCompleted, connectionChanged, me)
+      daemon = cairn_mhd_start(
+        &settings, accessHandler, requestLine, requestCompleted, connectionChanged, me.toOpaque())
     }
     if let identity {
       // libmicrohttpd reads both while it starts.
@@ -96,6 +98,7 @@ final class HTTPListener: @unchecked Sendable {
     }
     guard daemon != nil else {
       let reason = String(cString: strerror(errno))
+      me.release()
       close(socket)
       throw ServerStartError(
         "the HTTP server did not start (\(reason))",
@@ -103,18 +106,21 @@ final class HTTPListener: @unchecked Sendable {
           ? "check the limits of this process" : "check certificate and key, and the limits of this process")
     }
     let interval = min(1, limits.requestSeconds / 4)
+    let watch = DispatchSource.makeTimerSource(queue: slowRequests)
     watch.schedule(deadline: .now() + interval, repeating: interval)
     watch.setEventHandler { [peers, limits] in peers.cutOverdue(limits) }
     watch.activate()
+    self.watch = watch
   }
 
   /// Takes no more connections, lets running requests finish and ends.
   func stop() {
     guard let daemon else { return }
-    watch.cancel()
+    watch?.cancel()
     counters.withLock { $0.isStopping = true }
     let socket = MHD_quiesce_daemon(daemon)
-    if socket >= 0 { close(socket) }
+    // Nobody is let in from now on. Its number stays taken until no thread can be about to accept on it.
+    if socket >= 0 { shutdown(socket, Int32(SHUT_RDWR)) }
     let deadline = Date(timeIntervalSinceNow: limits.stopSeconds)
     while counters.withLock({ !$0.running.isEmpty }), Date() < deadline { usleep(2_000) }
     // libmicrohttpd aborts the process when it is stopped with suspended connections.
@@ -126,7 +132,9 @@ final class HTTPListener: @unchecked Sendable {
     // No request is left that could be resumed from now on; who is resuming one is through in a moment.
     while !gate.isEmpty { usleep(100) }
     MHD_stop_daemon(daemon)
+    if socket >= 0 { close(socket) }
     self.daemon = nil
+    Unmanaged.passUnretained(self).release()
   }
 
   // MARK: Exchanges
@@ -349,26 +357,6 @@ private func requestCompleted(
   listener.end(exchange.takeUnretainedValue())
   exchange.release()
   slot.pointee = nil
-}
-
-/// The open connections of a listener.
-final class HTTPPeers: Sendable {
-  private let open = Mutex<[ObjectIdentifier: HTTPConnection]>([:])
-
-  var count: Int { open.withLock { $0.count } }
-
-  func add(_ peer: HTTPConnection) { open.withLock { $0[ObjectIdentifier(peer)] = peer } }
-
-  /// Called before the descriptor is closed.
-  func remove(_ peer: HTTPConnection) { open.withLock { $0[ObjectIdentifier(peer)] = nil } }
-
-  func cutOverdue(_ limits: HTTPLimits) {
-    let now = MonotonicClock.now
-    // Under the lock: no descriptor of an open connection is closed, and given to another, meanwhile.
-    open.withLock { open in
-      for peer in open.values where peer.isOverdue(limits, now: now) || peer.isAbandoned(now: now) { peer.cut() }
-    }
-  }
 }
 
 private final class IgnoringSink: BodySink {

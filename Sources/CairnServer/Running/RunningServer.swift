@@ -1,8 +1,10 @@
 import CairnRecords
 import CairnServerCore
 import Foundation
+import Synchronization
 
-/// A server that accepts requests, from ``start(data:listen:settings:)`` to ``stop()``.
+/// A server that accepts requests, from ``start(data:listen:settings:)`` to ``stop()``, which the end of this object
+/// calls at the latest.
 public final class RunningServer: Sendable {
   /// `http://HOST:PORT`, or https, with the port that was chosen.
   public let url: String
@@ -13,6 +15,7 @@ public final class RunningServer: Sendable {
   private let metricsListener: HTTPListener?
   private let log: RequestLog?
   private let lock: Int32?
+  private let isStopped = Atomic(false)
 
   private init(
     url: String, core: CloudServer, listener: HTTPListener, metrics: (listener: HTTPListener, url: String)?,
@@ -26,6 +29,8 @@ public final class RunningServer: Sendable {
     self.log = log
     self.lock = lock
   }
+
+  deinit { stop() }
 
   /// Starts a server on a data folder, which is created where it is missing. Returns when requests are accepted.
   public static func start(
@@ -131,8 +136,9 @@ public final class RunningServer: Sendable {
     return (own, "http://\(bound)/metrics")
   }
 
-  /// Takes no more requests, finishes the running ones, closes the store. Call once.
+  /// Takes no more requests, finishes the running ones, closes the store. Does nothing the second time.
   public func stop() {
+    guard !isStopped.exchange(true, ordering: .sequentiallyConsistent) else { return }
     // Clients that wait for news would be waited for.
     core.notifications.close()
     listener.stop()
