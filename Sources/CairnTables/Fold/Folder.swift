@@ -104,6 +104,18 @@ struct Folder {
     try rules.settleIntegers()
   }
 
+  /// Folds an entry that needs no others, where none has left anything open.
+  mutating func fold(_ entry: IndependentEntry) throws {
+    guard let plan = file.catalog.plan(entry.entry.shape.table) else { return }
+    guard entry.key != .null else { return try foldNullKey(entry.entry, plan) }
+    switch entry.entry.operation {
+    case .insert: try rules.insert(plan, entry.key, at: entry.entry.time)
+    case .update: try rules.edit(plan, entry.key, entry.entry.changed, at: entry.entry.time)
+    case .delete: try rules.delete(plan, entry.key, at: entry.entry.time)
+    case .rekey, .candidate, .danger, .begin, .announcement: try fold(entry.entry)
+    }
+  }
+
   mutating func fold(_ entry: LogEntry) throws {
     guard let plan = file.catalog.plan(entry.shape.table) else { return }
     try endOlderStatements(entry.time)

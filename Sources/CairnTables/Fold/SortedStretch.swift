@@ -141,27 +141,62 @@ struct SortedStretch {
   /// - Parameter places: in ``order``.
   private func fold(_ places: Range<Int>, _ file: FileContext) throws {
     var folder = Folder(file)
-    // In place: a loop over elements would copy each.
-    try entries.withUnsafeBufferPointer { entries in
-      var next = places.lowerBound
-      while next < places.upperBound {
-        let first = order[next]
+    var next = places.lowerBound
+    while next < places.upperBound {
+      let end = endOfGroup(next, places.upperBound)
+      let rest = try editPlain(next..<end, file)
+      if !rest.isEmpty {
         var keys: [Value] = []
-        var end = next
-        while end < places.upperBound, entries[order[end]].kind == entries[first].kind {
-          if entries[order[end]].key != keys.last {
-            if keys.count == RecordGroup.size { break }
-            keys.append(entries[order[end]].key)
-          }
-          end += 1
+        for place in rest where keys.last != entry(place).key { keys.append(entry(place).key) }
+        try file.records.grouped(entry(next).entry.shape.table, keys) {
+          for place in rest { try folder.fold(entry(place)) }
         }
-        try file.records.grouped(entries[first].entry.shape.table, keys) {
-          for place in next..<end { try folder.fold(entries[order[place]].entry) }
-        }
-        next = end
       }
+      next = end
     }
     try folder.finish()
+  }
+
+  private func entry(_ place: Int) -> IndependentEntry { entries[order[place]] }
+
+  /// Where the entries end that are folded together with the first: of its table and the kind of its key, for as many
+  /// records as a group has.
+  private func endOfGroup(_ first: Int, _ limit: Int) -> Int {
+    var end = first + 1
+    var count = 1
+    while end < limit, entry(end).kind == entry(first).kind {
+      if entry(end).key != entry(end - 1).key {
+        if count == RecordGroup.size { break }
+        count += 1
+      }
+      end += 1
+    }
+    return end
+  }
+
+  /// Folds edits of plain records, as far as they are the only entries of their rows (``PlainEdits``).
+  ///
+  /// - Returns: the places of the other entries.
+  private func editPlain(_ places: Range<Int>, _ file: FileContext) throws -> [Int] {
+    guard let plan = file.catalog.plan(entry(places.lowerBound).entry.shape.table) else { return Array(places) }
+    var edited: [Int] = []
+    for place in places where isEdit(place, plan) {
+      if place > places.lowerBound, entry(place - 1).key == entry(place).key { continue }
+      if place + 1 < places.upperBound, entry(place + 1).key == entry(place).key { continue }
+      edited.append(place)
+    }
+    let edits = edited.map { place in
+      PlainEdits.Edit(
+        key: entry(place).key, time: entry(place).entry.time, columns: entry(place).entry.changed)
+    }
+    guard let isStored = try file.records.edit(PlainEdits(plan: plan, edits: edits)) else { return Array(places) }
+    var stored = Set<Int>()
+    for (place, isStored) in zip(edited, isStored) where isStored { stored.insert(place) }
+    return places.filter { !stored.contains($0) }
+  }
+
+  private func isEdit(_ place: Int, _ plan: TablePlan) -> Bool {
+    entry(place).entry.operation == .update && entry(place).entry.changed.contains(where: plan.isField)
   }
 }
 

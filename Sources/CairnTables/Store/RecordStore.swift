@@ -39,6 +39,9 @@ final class RecordStore {
   var isUTF8: Bool?
   /// Records that are read and written together, while that is so.
   var group: RecordGroup?
+  let plainEdit: PreparedStatement
+  let plainCount: PreparedStatement
+  private lazy var plainEditor = Result { () throws(SQLiteError) in try PlainEditor(connection) }
   private(set) lazy var upserts = Self.upserts(connection, isInPlace: false)
   private(set) lazy var upsertsInPlace = Self.upserts(connection, isInPlace: true)
   /// Change of the number of live records per table since the last flush to `cairn_table`.
@@ -57,7 +60,12 @@ final class RecordStore {
     insertStatement = PreparedStatement(connection, Self.insertion)
     inPlaceStatement = PreparedStatement(connection, Self.updateInPlace)
     allStatement = PreparedStatement(connection, Self.updateAll)
+    plainEdit = PreparedStatement(connection, Self.plainEditing)
+    plainCount = PreparedStatement(connection, Self.plainCounting)
   }
+
+  /// Made with the first edits: until then the connection does not know its functions.
+  func editor() throws(SQLiteError) -> PlainEditor { try plainEditor.get() }
 
   // MARK: Reading
 
