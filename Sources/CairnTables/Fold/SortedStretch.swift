@@ -179,8 +179,10 @@ struct SortedStretch {
   /// - Returns: the places of the other entries.
   private func editPlain(_ places: Range<Int>, _ file: FileContext) throws -> [Int] {
     guard let plan = file.catalog.plan(entry(places.lowerBound).entry.shape.table) else { return Array(places) }
+    let fields = plan.columns.indices.filter(plan.isField)
     var edited: [Int] = []
-    for place in places where isEdit(place, plan) {
+    for place in places where entry(place).entry.operation == .update {
+      guard PlainEdits.fits(entry(place).entry.changed, fields) else { continue }
       if place > places.lowerBound, entry(place - 1).key == entry(place).key { continue }
       if place + 1 < places.upperBound, entry(place + 1).key == entry(place).key { continue }
       edited.append(place)
@@ -193,10 +195,6 @@ struct SortedStretch {
     var stored = Set<Int>()
     for (place, isStored) in zip(edited, isStored) where isStored { stored.insert(place) }
     return places.filter { !stored.contains($0) }
-  }
-
-  private func isEdit(_ place: Int, _ plan: TablePlan) -> Bool {
-    entry(place).entry.operation == .update && entry(place).entry.changed.contains(where: plan.isField)
   }
 }
 

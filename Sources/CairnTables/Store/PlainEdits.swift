@@ -19,14 +19,27 @@ struct PlainEdits {
   let plan: TablePlan
   /// By key, in the order of the index.
   let edits: [Edit]
+
+  /// Whether the clock that the fields shared stays the one that stands beside the exceptions (``ClockCoding``): most
+  /// fields have it still, or half of them and the first.
+  ///
+  /// - Parameters:
+  ///   - columns: those that were edited.
+  ///   - fields: all columns that are fields, ascending.
+  static func fits(_ columns: [Int], _ fields: [Int]) -> Bool {
+    guard let first = fields.first else { return false }
+    let count = columns.count { fields.contains($0) }
+    return count > 0 && (2 * count < fields.count || 2 * count == fields.count && !columns.contains(first))
+  }
 }
 
-/// Answers what SQLite asks while it stores ``PlainEdits``.
+/// Answers what SQLite asks while it stores ``PlainEdits``. The connection keeps it as long as it lives, and asks the one
+/// that was made last: any other finds that nothing was stored.
 final class PlainEditor {
   private var edits: [PlainEdits.Edit] = []
   private var plan: TablePlan?
   /// Which edits were stored.
-  private(set) var isStored: [Bool] = []
+  private var isStored: [Bool] = []
   /// Where the last key was found, by question: keys are asked for in their order.
   private var places = [0, 0]
   private var rest: [UInt8] = []
@@ -38,10 +51,10 @@ final class PlainEditor {
   static let result = "cairn_edited"
 
   init(_ connection: Connection) throws(SQLiteError) {
-    try connection.define(Self.test, arguments: 1) { [unowned self] call in
+    try connection.define(Self.test, arguments: 1) { [self] call in
       call.give(find(call, 0) == nil ? 0 : 1)
     }
-    try connection.define(Self.result, arguments: 2) { [unowned self] call in
+    try connection.define(Self.result, arguments: 2) { [self] call in
       guard let place = find(call, 1), let plan else { return }
       isStored[place] = true
       write(max(edits[place].time, call.integer(1).next), edits[place].columns, plan)
@@ -49,12 +62,19 @@ final class PlainEditor {
     }
   }
 
+  /// Takes edits that SQLite will ask for, until ``end()``.
   func begin(_ group: PlainEdits) {
     edits = group.edits
-    if plan?.number != group.plan.number { ending = ([], []) }
     plan = group.plan
+    ending = ([], [])
     isStored = Array(repeating: false, count: edits.count)
     places = [0, 0]
+  }
+
+  /// - Returns: which edits were stored.
+  func end() -> [Bool] {
+    defer { (edits, isStored) = ([], []) }
+    return isStored
   }
 
   /// The place of the edit of the key that is the first argument.
@@ -72,7 +92,7 @@ final class PlainEditor {
   /// `{"edit":"CLOCK NAME …"}`, as ``RecordRest`` reads it.
   private func write(_ clock: FieldClock, _ columns: [Int], _ plan: TablePlan) {
     if ending.columns != columns || ending.bytes.isEmpty {
-      let names = columns.filter(plan.isField).map { " " + plan.columns[$0].wireName }
+      let names = columns.filter(plan.isField).map { " " + plan.columns[$0].wireName }.sorted()
       var writer = JSONWriter(capacity: 64)
       writer.string(names.joined())
       ending = (columns, writer.bytes.dropFirst() + [UInt8(ascii: "}")])
@@ -101,8 +121,11 @@ extension RecordStore {
     try statement.bind(2, first)
     try statement.bind(3, last)
     try statement.bind(4, Int64(catalog.currentGeneration(group.plan.number)))
-    try statement.run()
-    return editor.isStored
+    do { try statement.run() } catch {
+      _ = editor.end()
+      throw error
+    }
+    return editor.end()
   }
 
   /// Whether no more than `count` records lie between two keys.

@@ -127,21 +127,22 @@ extension RecordBodyCodec {
 
   private func mixedClocks(_ content: RecordContent) -> String {
     if !content.kept.isEmpty { return keptClocks(content) }
-    var clocks: [FieldClock] = []
-    for column in sortedColumns {
-      let clock = content.clocks[column]
-      if clock != RecordContent.never, !clocks.contains(clock) { clocks.append(clock) }
+    let clocks = content.clocks
+    // Few fields have a clock of their own: the next one is looked for each time.
+    func next(after last: FieldClock) -> FieldClock? {
+      var least: FieldClock?
+      for column in sortedColumns where clocks[column] > last && clocks[column] < least ?? .max { least = clocks[column] }
+      return least
     }
-    clocks.sort()
-    var writer = JSONWriter(capacity: allNames.count + 24 * clocks.count + 2)
+    var writer = JSONWriter(capacity: allNames.count + 96)
     writer.beginObject()
-    for clock in clocks {
+    var last = RecordContent.never
+    while let clock = next(after: last) {
       writer.key(String(clock))
       writer.beginArray()
-      for (i, column) in sortedColumns.enumerated() where content.clocks[column] == clock {
-        writer.encodedValue(sortedNames[i])
-      }
+      for i in sortedColumns.indices where clocks[sortedColumns[i]] == clock { writer.encodedValue(sortedNames[i]) }
       writer.endArray()
+      last = clock
     }
     writer.endObject()
     return writer.withBytes { String(decoding: $0, as: UTF8.self) }
