@@ -1,5 +1,13 @@
 import CSQLite
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 /// One call of an SQL function that this program defines. Of use only while the call lasts.
 public struct FunctionCall {
   fileprivate let context: OpaquePointer?
@@ -15,12 +23,16 @@ public struct FunctionCall {
 
   public func real(_ argument: Int) -> Double { sqlite3_value_double(arguments[argument]) }
 
-  /// The bytes of a TEXT or BLOB.
-  public func withBytes<Result>(_ argument: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+  /// How the bytes of a TEXT or BLOB stand to others in SQLite's binary collation: less than 0 before, 0 the same,
+  /// greater than 0 after.
+  public func compare(_ argument: Int, _ other: UnsafeRawBufferPointer) -> Int {
     let value = arguments[argument]
     let base = sqlite3_value_blob(value)
-    let count = Int(sqlite3_value_bytes(value))
-    return body(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
+    let count = base == nil ? 0 : Int(sqlite3_value_bytes(value))
+    let common = min(count, other.count)
+    guard common > 0, let base, let start = other.baseAddress else { return count - other.count }
+    let difference = memcmp(base, start, common)
+    return difference == 0 ? count - other.count : Int(difference)
   }
 
   // MARK: The result, NULL where none is given

@@ -85,7 +85,7 @@ struct SortedStretch {
   }
 
   private init(_ entries: [IndependentEntry], _ extent: Extent, start: ([Int]) -> Int) {
-    let places = entries.indices.map { Place(kind: entries[$0].kind, prefix: entries[$0].key.orderPrefix, index: $0) }
+    let places = entries.indices.map { Place(kind: entries[$0].kind, prefix: entries[$0].prefix, index: $0) }
     order = places.sorted { a, b in
       if a.kind != b.kind { return a.kind < b.kind }
       if a.prefix != b.prefix { return a.prefix < b.prefix }
@@ -159,13 +159,18 @@ struct SortedStretch {
 
   private func entry(_ place: Int) -> IndependentEntry { entries[order[place]] }
 
+  /// Whether two entries of one group have the same key.
+  private func isOneRow(_ a: Int, _ b: Int) -> Bool {
+    entry(a).prefix == entry(b).prefix && entry(a).key == entry(b).key
+  }
+
   /// Where the entries end that are folded together with the first: of its table and the kind of its key, for as many
   /// records as a group has.
   private func endOfGroup(_ first: Int, _ limit: Int) -> Int {
     var end = first + 1
     var count = 1
     while end < limit, entry(end).kind == entry(first).kind {
-      if entry(end).key != entry(end - 1).key {
+      if !isOneRow(end - 1, end) {
         if count == RecordGroup.size { break }
         count += 1
       }
@@ -183,8 +188,8 @@ struct SortedStretch {
     var edited: [Int] = []
     for place in places where entry(place).entry.operation == .update {
       guard PlainEdits.fits(entry(place).entry.changed, fields) else { continue }
-      if place > places.lowerBound, entry(place - 1).key == entry(place).key { continue }
-      if place + 1 < places.upperBound, entry(place + 1).key == entry(place).key { continue }
+      if place > places.lowerBound, isOneRow(place - 1, place) { continue }
+      if place + 1 < places.upperBound, isOneRow(place, place + 1) { continue }
       edited.append(place)
     }
     let edits = edited.map { place in
@@ -203,14 +208,18 @@ struct SortedStretch {
 /// A record that is named by a parent, a row without a key, and an integer that passes to another record, have to do
 /// with other records; a hashed name is looked for among those of all; of two numbers beyond 2^53, an integer and a real,
 /// SQLite may find one under the other.
-struct IndependentEntry {
+///
+/// A class, because each is looked at in several places.
+final class IndependentEntry {
   let entry: LogEntry
   /// The canonical key.
   let key: Value
   /// Table and kind of the key's value: keys of one kind are compared by their bytes or as numbers.
   let kind: Int
+  /// The beginning of the key, which tells most keys of one kind apart.
+  let prefix: UInt64
 
-  init?(_ entry: LogEntry, _ file: FileContext) {
+  convenience init?(_ entry: LogEntry, _ file: FileContext) {
     guard let plan = file.catalog.plan(entry.shape.table), !plan.isNamedByParent,
       let key = RowKey.canonical(entry.key, plan), !file.names.mayDiffer(key, plan), !key.mayEqualAnotherNumber
     else { return nil }
@@ -225,6 +234,7 @@ struct IndependentEntry {
   init(_ entry: LogEntry, _ key: Value) {
     self.entry = entry
     self.key = key
+    prefix = key.orderPrefix
     kind = entry.shape.table << 3 | Int(key.storageClass.rawValue)
   }
 }

@@ -179,9 +179,6 @@ extension FunctionCall {
   }
 
   private func order(_ argument: Int, _ bytes: UnsafeRawBufferPointer) -> Order {
-    withBytes(argument) { own in
-      if own.count == bytes.count, own.elementsEqual(bytes) { return .same }
-      return own.lexicographicallyPrecedes(bytes) ? .before : .after
-    }
+    order(compare(argument, bytes), 0)
   }
 }
