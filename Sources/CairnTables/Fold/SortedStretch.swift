@@ -113,7 +113,7 @@ struct SortedStretch {
         guard try isInLog(file, folded) else { return false }
         try fold(next..<end, file)
         if end == order.count {
-          try file.connection.run("DELETE FROM cairn_log WHERE id <= ?", .integer(extent.last.id))
+          try removeFromLog(file)
           try FoldMark.remove(file.settings)
         } else {
           try FoldMark(through: extent.last, folded: entries[order[end - 1]].entry.id).write(file.settings)
@@ -124,6 +124,16 @@ struct SortedStretch {
       folded = entries[order[end - 1]].entry.id
       next = end
       file.letOthersWrite()
+    }
+  }
+
+  private func removeFromLog(_ file: FileContext) throws {
+    let isAll = try file.connection.scalar("SELECT 1 FROM cairn_log WHERE id > ?", .integer(extent.last.id)) == nil
+    if isAll {
+      // Without a condition SQLite does not look at the rows.
+      try file.connection.run("DELETE FROM cairn_log")
+    } else {
+      try file.connection.run("DELETE FROM cairn_log WHERE id <= ?", .integer(extent.last.id))
     }
   }
 

@@ -91,12 +91,19 @@ enum RecordRest {
 
   /// - Returns: false for what is no clock with names; nothing is read then.
   private static func read(edit: UnsafeBufferPointer<UInt8>, into row: inout RecordRow, _ plan: TablePlan) -> Bool {
-    let end = edit.firstIndex(of: UInt8(ascii: " ")) ?? 0
-    guard end > 0, let clock = FieldClock(String(decoding: edit[..<end], as: UTF8.self)), clock.isValidClock else {
+    var rest = edit[...]
+    func word() -> Slice<UnsafeBufferPointer<UInt8>>? {
+      rest = rest.drop { $0 == UInt8(ascii: " ") }
+      let word = rest.prefix { $0 != UInt8(ascii: " ") }
+      rest = rest[word.endIndex...]
+      return word.isEmpty ? nil : word
+    }
+    guard let digits = word(), let clock = FieldClock(String(decoding: digits, as: UTF8.self)), clock.isValidClock
+    else {
       return false
     }
     var names: [String] = []
-    for bytes in edit[(end + 1)...].split(separator: UInt8(ascii: " ")) {
+    while let bytes = word() {
       // Mostly a column's name, of which no copy is needed.
       let column = plan.columns.firstIndex { $0.wireName.utf8.elementsEqual(bytes) }
       let name = column.map { plan.columns[$0].wireName } ?? String(decoding: bytes, as: UTF8.self)

@@ -131,7 +131,9 @@ extension RecordBodyCodec {
     // Few fields have a clock of their own: the next one is looked for each time.
     func next(after last: FieldClock) -> FieldClock? {
       var least: FieldClock?
-      for column in sortedColumns where clocks[column] > last && clocks[column] < least ?? .max { least = clocks[column] }
+      for column in sortedColumns where clocks[column] > last && clocks[column] < least ?? .max {
+        least = clocks[column]
+      }
       return least
     }
     var writer = JSONWriter(capacity: allNames.count + 96)
