@@ -23,11 +23,14 @@ public struct FunctionCall {
 
   public func real(_ argument: Int) -> Double { sqlite3_value_double(arguments[argument]) }
 
-  /// How the bytes of a TEXT or BLOB stand to others in SQLite's binary collation: less than 0 before, 0 the same,
-  /// greater than 0 after.
+  /// How the bytes of a TEXT, as UTF-8, or BLOB stand to others in SQLite's binary collation: less than 0 before, 0 the
+  /// same, greater than 0 after.
   public func compare(_ argument: Int, _ other: UnsafeRawBufferPointer) -> Int {
     let value = arguments[argument]
-    let base = sqlite3_value_blob(value)
+    // Text of a UTF-16 file is made UTF-8 first, where it counts its bytes then.
+    let base =
+      storageClass(argument) == .text
+      ? sqlite3_value_text(value).map { UnsafeRawPointer($0) } : sqlite3_value_blob(value)
     let count = base == nil ? 0 : Int(sqlite3_value_bytes(value))
     let common = min(count, other.count)
     guard common > 0, let base, let start = other.baseAddress else { return count - other.count }
@@ -38,6 +41,9 @@ public struct FunctionCall {
   // MARK: The result, NULL where none is given
 
   public func give(_ integer: Int64) { sqlite3_result_int64(context, integer) }
+
+  /// Ends the statement with an error.
+  public func fail(_ message: String) { sqlite3_result_error(context, message, -1) }
 
   /// Gives a copy of bytes as TEXT.
   public func give(text bytes: [UInt8]) {
@@ -53,8 +59,8 @@ public struct FunctionCall {
 extension Connection {
   /// Defines a function that statements of this connection may call, and nothing in the file's schema may.
   ///
-  /// - Parameter body: called on the thread that runs the statement; must not use the connection. It lives as long as the
-  ///   connection, which it must not keep.
+  /// - Parameter body: called on the thread that runs the statement; must not use the connection. It lives as long as
+  ///   the connection, which it must not keep.
   public func define(
     _ name: String, arguments: Int32, _ body: @escaping (FunctionCall) -> Void
   ) throws(SQLiteError) {

@@ -38,6 +38,8 @@ import Testing
     func serve(_ port: UInt16 = 0) throws -> (port: UInt16, client: RawConnection) {
       let server = try RunningServer.start(data: data, listen: ListenAddress(port: port))
       let port = try #require(UInt16(server.url.split(separator: ":").last ?? ""))
+      // Nothing else holds it, and it must not go before it has answered.
+      defer { withExtendedLifetime(server) {} }
       let client = try RawConnection(port: port)
       try client.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
       #expect(try client.answer().status == 200)

@@ -112,11 +112,11 @@ private enum CrashNotes {
         _ = Foundation.write(2, "\n", 1)
       }
     }
-    // Whoever handled it before goes on: a fault repeats when this returns.
+    // Whoever handled it before goes on. A fault repeats when this returns; the others do not.
     for (i, signal) in CrashNotes.signals.enumerated() where signal == number {
       sigaction(number, CrashNotes.former + i, nil)
     }
-    if number == SIGABRT { _ = raise(number) }
+    if number == SIGABRT || number == SIGTRAP { _ = raise(number) }
   }
 
   static func take() -> Int {

@@ -32,11 +32,13 @@ import Testing
 
   /// A pointer that leaves the closure that lends it points to what may be freed.
   @Test func lentPointersStayInTheirClosure() throws {
-    let escape = /\.with(Unsafe\w*|CString|UTF8|Bytes|Contiguous\w*)\s*(\([^()]*\)\s*)?\{\s*(\$0|(\w+)\s+in\s+\4)\s*\}/
-    for file in SourceTree.swiftFiles {
-      for (line, text) in file.code.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
-      where text.contains(escape) {
-        Issue.record("\(file.path):\(line + 1) takes a lent pointer out of its closure")
+    let lends = /\.with(Unsafe\w*|CString|UTF8|Bytes|Contiguous\w*)\s*(\([^()]*\)\s*)?/
+    let escapes = /\{\s*((\w+)\s+in\s+)?(return\s+)?(\$0|\2)(\.baseAddress[!?]?)?\s*\}/
+    for file in SourceTree.swiftFiles where file.code.contains(".with") {
+      for call in file.code.ranges(of: lends)
+      where file.code[call.upperBound...].prefixMatch(of: escapes) != nil {
+        let line = file.code[..<call.lowerBound].count { $0 == "\n" } + 1
+        Issue.record("\(file.path):\(line) takes a lent pointer out of its closure")
       }
     }
   }

@@ -37,8 +37,8 @@ struct HTTPLimits: Sendable {
 
 /// HTTP/1.1 over libmicrohttpd: collects bodies, hands whole requests to a handler, sends the answers.
 final class HTTPListener: @unchecked Sendable {
-  // `daemon` is set in `start` before any callback can run, and cleared in `stop`, which is called once. While there is a
-  // daemon, its threads keep the listener.
+  // `daemon` is set in `start` before any callback can run, and cleared in `stop`, which is called once. While there is
+  // a daemon, its threads keep the listener.
   let handler: any HTTPHandler
   let limits: HTTPLimits
   private var daemon: OpaquePointer?

@@ -3,8 +3,8 @@ import CairnServerCore
 import Foundation
 import Synchronization
 
-/// A server that accepts requests, from ``start(data:listen:settings:)`` to ``stop()``, which the end of this object
-/// calls at the latest.
+/// A server that accepts requests, from ``start(data:listen:settings:)`` to ``stop()``. The end of this object stops it
+/// at the latest, and waits for that as `stop()` does.
 public final class RunningServer: Sendable {
   /// `http://HOST:PORT`, or https, with the port that was chosen.
   public let url: String
@@ -136,7 +136,8 @@ public final class RunningServer: Sendable {
     return (own, "http://\(bound)/metrics")
   }
 
-  /// Takes no more requests, finishes the running ones, closes the store. Does nothing the second time.
+  /// Takes no more requests, finishes the running ones, closes the store. May wait for some seconds. A second call
+  /// returns at once.
   public func stop() {
     guard !isStopped.exchange(true, ordering: .sequentiallyConsistent) else { return }
     // Clients that wait for news would be waited for.

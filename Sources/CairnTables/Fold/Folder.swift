@@ -75,13 +75,13 @@ struct Folder {
     // Another process has begun a stretch since this one looked.
     if try FoldMark(file.settings) != nil { return true }
     let statement = try file.connection.cached("SELECT * FROM cairn_log ORDER BY id")
+    defer { statement.reset() }
     var last: Int64 = 0
     var count = 0
     var more = false
     while try statement.step() {
       if count >= Self.chunk && candidates.isEmpty && rules.moves.isEmpty {
         more = true
-        statement.reset()
         break
       }
       last = statement.integer(0)

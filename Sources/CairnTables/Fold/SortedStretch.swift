@@ -194,10 +194,8 @@ struct SortedStretch {
   /// - Returns: the places of the other entries.
   private func editPlain(_ places: Range<Int>, _ file: FileContext) throws -> [Int] {
     guard let plan = file.catalog.plan(entry(places.lowerBound).entry.shape.table) else { return Array(places) }
-    let fields = plan.columns.indices.filter(plan.isField)
     var edited: [Int] = []
-    for place in places where entry(place).entry.operation == .update {
-      guard PlainEdits.fits(entry(place).entry.changed, fields) else { continue }
+    for place in places where isEdit(place, plan) {
       if place > places.lowerBound, isOneRow(place - 1, place) { continue }
       if place + 1 < places.upperBound, isOneRow(place, place + 1) { continue }
       edited.append(place)
@@ -211,13 +209,19 @@ struct SortedStretch {
     for (place, isStored) in zip(edited, isStored) where isStored { stored.insert(place) }
     return places.filter { !stored.contains($0) }
   }
+
+  private func isEdit(_ place: Int, _ plan: TablePlan) -> Bool {
+    let columns = entry(place).entry.changed
+    return entry(place).entry.operation == .update && columns.contains(where: plan.isField)
+      && ClockCoding.keepsShared(columns, plan)
+  }
 }
 
 /// An entry of the log that changes one record and needs no other entry to be understood.
 ///
 /// A record that is named by a parent, a row without a key, and an integer that passes to another record, have to do
-/// with other records; a hashed name is looked for among those of all; of two numbers beyond 2^53, an integer and a real,
-/// SQLite may find one under the other.
+/// with other records; a hashed name is looked for among those of all; of two numbers beyond 2^53, an integer and a
+/// real, SQLite may find one under the other.
 ///
 /// A class, because each is looked at in several places.
 final class IndependentEntry {

@@ -123,6 +123,8 @@ public struct TablePlan: Hashable, Sendable {
   /// Whether a column is a field of the record: every column but a mapped key (tables 1.2).
   public func isField(_ column: Int) -> Bool { column != facts.mappedKey }
 
+  var fieldCount: Int { columns.count - (facts.mappedKey < 0 ? 0 : 1) }
+
   /// Columns that hold integers of mapped tables, with the numbers of those.
   var localTargets: [(column: Int, table: Int)] { facts.localTargets }
 

@@ -65,6 +65,16 @@ enum ClockCoding {
     return best
   }
 
+  /// Whether a clock that all fields share stays the one to store (``shared(_:_:)``) when some of them get a later one:
+  /// it does while most fields have it, or half of them and the first.
+  ///
+  /// - Parameter edited: indexes of columns, not empty; those that are no fields count for nothing.
+  static func keepsShared(_ edited: [Int], _ plan: TablePlan) -> Bool {
+    let twice = 2 * edited.count(where: plan.isField)
+    guard twice == plan.fieldCount else { return twice < plan.fieldCount }
+    return plan.columns.indices.first(where: plan.isField).map { !edited.contains($0) } ?? false
+  }
+
   static func exceptions(_ clocks: FieldClocks, shared: FieldClock?, _ plan: TablePlan) -> String? {
     var groups: [(clock: FieldClock, names: String)] = []
     func add(_ clock: FieldClock, _ name: String) {

@@ -94,6 +94,13 @@ final class NamePrefixes {
 
   // MARK: Storing
 
+  /// The clock of a row of `cairn_record`, for SQL; NULL where its prefix is not known. In tables of natural keys it is
+  /// the column `clock`.
+  static let clock = """
+    iif(typeof(name) <> 'integer', clock,
+      clock + (SELECT p.clock FROM cairn_prefix AS p WHERE p.number = cairn_record.name))
+    """
+
   /// What `cairn_record.name` holds for a name: the number of its prefix where name and key have the same integer.
   ///
   /// - Parameter clock: what others with a new prefix will count from.

@@ -79,7 +79,17 @@ enum RecordRest {
     if let problem { throw problem }
   }
 
-  private static let editStart = Array(#"{"edit":""#.utf8)
+  // MARK: Nothing but an edit
+
+  /// What stands before the clock.
+  static let editStart = Array(#"{"edit":""#.utf8)
+
+  /// What stands after the clock.
+  static func editEnding(_ names: [String]) -> [UInt8] {
+    var writer = JSONWriter(capacity: 64)
+    writer.string(names.sorted().map { " " + $0 }.joined())
+    return writer.bytes.dropFirst() + [UInt8(ascii: "}")]
+  }
 
   /// The text of an object that holds `edit` and nothing else, where nothing in it is escaped.
   private static func loneEdit(_ bytes: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
@@ -89,7 +99,7 @@ enum RecordRest {
     return text.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") } ? nil : text
   }
 
-  /// - Returns: false for what is no clock with names; nothing is read then.
+  /// - Returns: false for what is no clock with names.
   private static func read(edit: UnsafeBufferPointer<UInt8>, into row: inout RecordRow, _ plan: TablePlan) -> Bool {
     var rest = edit[...]
     func word() -> Slice<UnsafeBufferPointer<UInt8>>? {

@@ -39,9 +39,10 @@ final class RecordStore {
   var isUTF8: Bool?
   /// Records that are read and written together, while that is so.
   var group: RecordGroup?
-  let plainEdit: PreparedStatement
+  let naturalEdit: PreparedStatement
+  let mappedEdit: PreparedStatement
   let plainCount: PreparedStatement
-  private lazy var plainEditor = Result { () throws(SQLiteError) in try PlainEditor(connection) }
+  private var plainEditor: PlainEditor?
   private(set) lazy var upserts = Self.upserts(connection, isInPlace: false)
   private(set) lazy var upsertsInPlace = Self.upserts(connection, isInPlace: true)
   /// Change of the number of live records per table since the last flush to `cairn_table`.
@@ -60,12 +61,18 @@ final class RecordStore {
     insertStatement = PreparedStatement(connection, Self.insertion)
     inPlaceStatement = PreparedStatement(connection, Self.updateInPlace)
     allStatement = PreparedStatement(connection, Self.updateAll)
-    plainEdit = PreparedStatement(connection, Self.plainEditing)
+    naturalEdit = PreparedStatement(connection, Self.plainEdit(clock: "clock"))
+    mappedEdit = PreparedStatement(connection, Self.plainEdit(clock: NamePrefixes.clock))
     plainCount = PreparedStatement(connection, Self.plainCounting)
   }
 
   /// Made with the first edits: until then the connection does not know its functions.
-  func editor() throws(SQLiteError) -> PlainEditor { try plainEditor.get() }
+  func editor() throws(SQLiteError) -> PlainEditor {
+    if let plainEditor { return plainEditor }
+    let editor = try PlainEditor(connection)
+    plainEditor = editor
+    return editor
+  }
 
   // MARK: Reading
 

@@ -55,6 +55,14 @@ import Testing
     other.forgetServer()
     other.refill()
     #expect(other.contexts[.main]?.send.isPending == false && other.pendingCount == 1)
+
+    // The tombstone has come, and is not applied yet.
+    var waiting = ScopeState()
+    apply([Make.account(Make.id(1)), Make.context(Make.id(1))], to: &waiting)
+    waiting.stage([Make.tombstone(Make.id(1))], [])
+    waiting.forgetServer()
+    waiting.refill()
+    #expect(waiting.contexts[.main]?.local != nil && waiting.contexts[.main]?.send.isPending == false)
   }
 
   @Test("accounts.md A88, A24: every confirmed fact that a full fetch lacks is sent again")
