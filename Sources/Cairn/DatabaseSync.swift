@@ -101,9 +101,27 @@ public final class DatabaseSync {
     }
   }
 
+  /// How often a sync begins anew at most.
+  private static let mostChanges = 10
+
   /// Syncs until nothing more can be done now (tables section 7).
+  ///
+  /// Where another program changes the schema meanwhile, the file is opened anew and the sync begins again: what it had
+  /// under way is as after a crash.
   public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncReport {
-    try refresh()
+    var changes = 0
+    while true {
+      try refresh()
+      do {
+        return try syncOnce(request)
+      } catch {
+        guard changes < Self.mostChanges, try database.schemaHasChanged() else { throw error }
+      }
+      changes += 1
+    }
+  }
+
+  private func syncOnce(_ request: SyncRequest) throws -> SyncReport {
     // Not before: a file that was opened anew counts from another number.
     versionAtSync = try database.dataVersion()
     database.category.resetCounts()
@@ -111,6 +129,7 @@ public final class DatabaseSync {
     // Rows that may have changed unseen are compared with all that the zone holds (tables T29).
     if database.hasGaps && request.scope != .sendOnly && request.zones == nil { request.resync = true }
     let result = try session.sync(request)
+    if case .store = result.failure, try database.schemaHasChanged() { throw TablesError.outdated(path) }
     if request.resync && result.failure == nil && result.questions.isEmpty { try database.endGaps() }
     lastCondition = result.condition
     if result.failure == nil && request.scope != .fetchOnly && result.condition == .ready { try publishSchema() }

@@ -14,6 +14,9 @@ public enum TablesError: Error, Hashable, Sendable, CustomStringConvertible {
   case schema([SchemaProblem])
   /// Names in the options that are no tables.
   case usage([SchemaProblem])
+  /// Another program has renewed capture since the file was opened: a path. Nothing was done; the file must be opened
+  /// again (tables F9).
+  case outdated(String)
   /// The mode does not fit what is in the file and in the zone; a sentence.
   case mode(String)
 
@@ -27,6 +30,7 @@ public enum TablesError: Error, Hashable, Sendable, CustomStringConvertible {
     case .missingFile(let path): "\(path) does not exist: check the path"
     case .file(let path, let what, let remedy): "\(path) \(what): \(remedy)"
     case .schema(let problems), .usage(let problems): problems.map(\.description).joined(separator: "\n")
+    case .outdated(let path): "the tables of \(path) were changed by another program meanwhile: run the command again"
     case .mode(let sentence): sentence
     }
   }

@@ -9,7 +9,25 @@ enum SchemaUpkeep {
   static func open(
     _ connection: Connection, time: any TimeSource, randomness: any Randomness
   ) throws -> FileContext {
+    var tries = 0
+    while true {
+      do {
+        return try openOnce(connection, time, randomness)
+      } catch TablesError.outdated(let path) {
+        // Another program was quicker. It does not go on for ever.
+        tries += 1
+        if tries == 10 { throw TablesError.outdated(path) }
+        connection.clearCache()
+      }
+    }
+  }
+
+  private static func openOnce(
+    _ connection: Connection, _ time: any TimeSource, _ randomness: any Randomness
+  ) throws -> FileContext {
     let settings = FileSettings(connection)
+    // Before all that it tells of is read: a renewal meanwhile is noticed.
+    let renewal = try settings.get(.schemaVersion)
     let zone = ZoneID(name: try settings.get(.zone) ?? SyncPlace.defaultZone)
     let before = try CaptureInstaller(connection: connection).remembered()
     let schema = try DatabaseSchema.read(from: connection)
@@ -20,6 +38,7 @@ enum SchemaUpkeep {
       connection: connection,
       catalog: TableCatalog(plans: plan.plans, remembered: plan.remembered, suspended: plan.suspended),
       zone: zone, clock: time, randomness: randomness)
+    file.setRenewal(renewal)
     if connection.isReadOnly {
       try GapComparison(file).load()
       return file
@@ -75,7 +94,9 @@ struct SchemaRenewal {
     try noteSuspended()
     // A constraint that kept records out may have gone with the change (tables M11).
     try file.connection.run("UPDATE cairn_inbox SET retry = 0 WHERE stage = 2 AND reason <> 'missingParent'")
-    try file.settings.set(.schemaVersion, String(file.schemaVersion()))
+    let renewal = try String(file.schemaVersion())
+    try file.settings.set(.schemaVersion, renewal)
+    file.setRenewal(renewal)
   }
 
   /// What the change of a table leaves to do; nil where its rows and records are as before.

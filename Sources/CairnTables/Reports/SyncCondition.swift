@@ -48,6 +48,9 @@ extension SyncedDatabase {
   /// The answer has been acted on.
   public func dropAnswer() throws { try file.transaction { try file.settings.set(.answer, nil) } }
 
-  /// Whether another program has changed the schema since this database was opened: then it must be opened again.
-  public func schemaHasChanged() throws -> Bool { try file.schemaVersion() != file.openedSchemaVersion }
+  /// Whether another program has changed the schema, or renewed capture, since this database was opened: then it must be
+  /// opened again.
+  public func schemaHasChanged() throws -> Bool {
+    try file.schemaVersion() != file.openedSchemaVersion || file.isOutdated()
+  }
 }

@@ -26,6 +26,8 @@ final class FileContext {
   var gaps: [Int: FieldClock] = [:]
   /// The schema version that the catalog was made for.
   var openedSchemaVersion: Int64 = 0
+  /// What `cairn_setting` said of the last renewal of capture when the catalog was made (``isOutdated()``).
+  private var renewal: String?
   let zone: ZoneID
   let clock: any TimeSource
   let randomness: any Randomness
@@ -82,14 +84,23 @@ final class FileContext {
     }
   }
 
+  /// Whether another program has renewed capture since the catalog was made: its triggers may log entries that the
+  /// catalog does not know, which must not be taken for those of tables that are synced no more.
+  func isOutdated() throws -> Bool { try settings.get(.schemaVersion) != renewal }
+
+  /// Notes which renewal the catalog knows.
+  func setRenewal(_ value: String?) { renewal = value }
+
   /// Called between the transactions of long work: a writer that does not wait for the lock finds it free at last.
   func letOthersWrite() {
     if !connection.isInTransaction { clock.pause(milliseconds: 1) }
   }
 
   private func transactionOnce<Result>(_ body: () throws -> Result) throws -> Result {
+    let (known, isWhole) = (renewal, !connection.isInTransaction)
     do {
       return try connection.transaction(.immediate) {
+        if isWhole, try isOutdated() { throw TablesError.outdated(connection.path) }
         let result = try body()
         try records.flushCounts()
         return result
@@ -97,6 +108,7 @@ final class FileContext {
     } catch {
       records.discardCounts()
       endedNames = [:]
+      renewal = known
       throw error
     }
   }

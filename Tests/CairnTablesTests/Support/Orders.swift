@@ -91,15 +91,19 @@ extension World {
 }
 
 extension Device {
-  /// Runs `body` once, after the next modify request reached the server and before its answer arrives. Then every
-  /// further modify request fails as offline until ``FaultInjector/heal()``, if `stops`.
+  /// Runs `body` once, after the next modify request reached the server and before its answer arrives, or the next
+  /// request of another kind. Then every further modify request fails as offline until ``FaultInjector/heal()``, if
+  /// `stops`.
   @discardableResult
-  func meanwhile(stops: Bool = false, _ body: @escaping (Device) throws -> Void) -> Meanwhile {
+  func meanwhile(
+    stops: Bool = false, at isMoment: @escaping @Sendable (FaultInjector.Call) -> Bool = Device.isModify,
+    _ body: @escaping (Device) throws -> Void
+  ) -> Meanwhile {
     let meanwhile = Meanwhile()
     // The engine calls on the test's own thread, inside `sync`.
     nonisolated(unsafe) let (device, body, done) = (self, body, meanwhile)
     cloud.setAfter { call in
-      guard case .modify = call else { return }
+      guard isMoment(call) else { return }
       done.happened = true
       device.cloud.setAfter(nil)
       do { try body(device) } catch { Issue.record(error) }
@@ -108,7 +112,11 @@ extension Device {
     return meanwhile
   }
 
-  /// What ``meanwhile(stops:_:)`` came to.
+  @Sendable static func isModify(_ call: FaultInjector.Call) -> Bool {
+    if case .modify = call { true } else { false }
+  }
+
+  /// What ``meanwhile(stops:at:_:)`` came to.
   final class Meanwhile { var happened = false }
 
   /// Every further modify request fails as offline until ``FaultInjector/heal()``.
