@@ -38,16 +38,13 @@ struct LogEntry {
     }
     func masks() -> [Int] {
       defer { next += Int32(shape.maskCount) }
-      var changed: [Int] = []
-      for word in 0..<shape.maskCount {
-        var mask = UInt64(bitPattern: s.integer(next + Int32(word))) & (1 << LogLayout.columnsPerMask - 1)
-        while mask != 0 {
-          let bit = word * LogLayout.columnsPerMask + mask.trailingZeroBitCount
-          mask &= mask - 1
-          if bit < shape.planColumns.count, let column = shape.planColumns[bit] { changed.append(column) }
-        }
+      func mask(_ word: Int) -> UInt64 {
+        UInt64(bitPattern: s.integer(next + Int32(word))) & (1 << LogLayout.columnsPerMask - 1)
       }
-      return changed
+      if shape.maskCount == 1 { return shape.columns(ofMask: mask(0)) }
+      return (0..<shape.maskCount).flatMap { word in
+        shape.columns(ofMask: mask(word), from: word * LogLayout.columnsPerMask)
+      }
     }
     key = operation == .begin ? [] : values(shape.keyCount)
     switch operation {

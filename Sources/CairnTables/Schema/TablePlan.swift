@@ -79,9 +79,11 @@ public struct TablePlan: Hashable, Sendable {
     let mappedKey: Int
     let localTargets: [(column: Int, table: Int)]
     let isNamedByValue: Bool
+    let wireNames: [String]
 
     init(_ value: Facts) {
       self.value = value
+      wireNames = value.columns.map(\.wireName)
       isNamedByValue = value.keyKind == .natural && value.keyParts == [.value]
       mappedKey = value.keyKind == .mapped ? value.columns.firstIndex(where: \.isKey) ?? -1 : -1
       localTargets = value.columns.indices.compactMap { column in
@@ -132,7 +134,10 @@ public struct TablePlan: Hashable, Sendable {
   var isNamedByValue: Bool { facts.isNamedByValue }
 
   /// The index of a column by its wire name.
-  public func column(wireName: String) -> Int? { columns.firstIndex { $0.wireName == wireName } }
+  public func column(wireName: String) -> Int? { facts.wireNames.firstIndex(of: wireName) }
+
+  /// By column.
+  var wireNames: [String] { facts.wireNames }
 
   /// Whether the key names its record through a parent: then a name is not computed from the row alone.
   public var isNamedByParent: Bool { keyKind == .natural && keyColumns.contains { columns[$0].localTarget != nil } }

@@ -50,7 +50,11 @@ struct RecordComposer {
   ) throws -> RecordContent {
     var values: [FieldContent] = []
     values.reserveCapacity(row.count)
-    for (column, value) in row.enumerated() { values.append(try field(value, column, plan)) }
+    if plan.localTargets.isEmpty {
+      for value in row { values.append(.value(value)) }
+    } else {
+      for (column, value) in row.enumerated() { values.append(try field(value, column, plan)) }
+    }
     var (clocks, keptFields) = (record.clocks, record.kept)
     if let merge = try mergeWithParked(record, plan, row, name) {
       for (column, change) in merge.changes { values[column] = Self.field(change) }

@@ -115,8 +115,8 @@ enum RecordRest {
     var names: [String] = []
     while let bytes = word() {
       // Mostly a column's name, of which no copy is needed.
-      let column = plan.columns.firstIndex { $0.wireName.utf8.elementsEqual(bytes) }
-      let name = column.map { plan.columns[$0].wireName } ?? String(decoding: bytes, as: UTF8.self)
+      let column = plan.wireNames.firstIndex { $0.utf8.elementsEqual(bytes) }
+      let name = column.map { plan.wireNames[$0] } ?? String(decoding: bytes, as: UTF8.self)
       if let column { row.clocks.columns[column] = clock } else { row.clocks.kept[name] = clock }
       names.append(name)
     }

@@ -15,6 +15,26 @@ final class TableCatalog {
     let maskCount: Int
     /// By bit of the mask: the index of the column in the table's plan; nil where the table has it no more.
     let planColumns: [Int?]
+    /// The mask of the last entry that was read, and its columns: many entries have the same.
+    private var last: (mask: UInt64, columns: [Int]) = (0, [])
+
+    /// The columns of a table whose bits fit one mask.
+    func columns(ofMask mask: UInt64) -> [Int] {
+      if mask == last.mask { return last.columns }
+      last = (mask, columns(ofMask: mask, from: 0))
+      return last.columns
+    }
+
+    /// - Parameter first: the bit that the mask begins with.
+    func columns(ofMask mask: UInt64, from first: Int) -> [Int] {
+      var (rest, columns) = (mask, [Int]())
+      while rest != 0 {
+        let bit = first + rest.trailingZeroBitCount
+        rest &= rest - 1
+        if bit < planColumns.count, let column = planColumns[bit] { columns.append(column) }
+      }
+      return columns
+    }
 
     init(table: Int, generation: Int, columns: [String], keyCount: Int, plan: TablePlan?) {
       self.table = table
