@@ -12,7 +12,7 @@ import CairnSQLite
 /// `cairn_setting` and is stored with what was folded, so that a fold that was cut off goes on behind it.
 struct SortedStretch {
   /// Entries per transaction.
-  private static let chunk = 4_000
+  private static let chunk = 6_000
   /// In a shorter log the order of the keys gains nothing.
   private static let minimum: Int64 = 1_000
   /// As many as are kept in memory: about 20 MB.
