@@ -2,8 +2,8 @@ import Foundation
 
 /// A program that a test has started: the built `cairn`, or `sqlite3` as the other program on the same file.
 ///
-/// Its output goes to files, so that it never waits for the test to read. It is killed when this object goes, and what
-/// it has started with it. Use it from one thread at a time.
+/// Its output goes to files, so that it never waits for the test to read. It is killed when this object goes; with it,
+/// what it has started. What outlives a program that ended by itself is not looked for. Use it from one thread at a time.
 public final class RunningProcess {
   /// What is left when it has ended.
   public struct Result: Equatable, Sendable {

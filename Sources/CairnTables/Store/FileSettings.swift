@@ -6,7 +6,8 @@ struct FileSettings {
     case server, container, environment, zone, user, selection
     /// Set while rows that were there before `init` are taken up (tables U8).
     case takeUp
-    /// SQLite's counter of schema changes when capture was last looked at.
+    /// SQLite's counter of schema changes when capture was last looked at. Another value than at its open tells an
+    /// engine that another program has renewed capture (``FileContext/isOutdated()``).
     case schemaVersion
     /// Set while a fetch without token is under way.
     case snapshot
