@@ -110,18 +110,21 @@ public final class DatabaseSync {
   /// under way is as after a crash.
   public func sync(_ request: SyncRequest = SyncRequest()) throws -> SyncReport {
     var changes = 0
+    var earlier = TablesCounts()
     while true {
       try refresh()
       do {
-        return try syncOnce(request)
+        return try syncOnce(request, earlier)
       } catch {
         guard changes < Self.mostChanges, try database.schemaHasChanged() else { throw error }
+        earlier += database.category.counts
       }
       changes += 1
     }
   }
 
-  private func syncOnce(_ request: SyncRequest) throws -> SyncReport {
+  /// - Parameter earlier: what this sync did before it began anew.
+  private func syncOnce(_ request: SyncRequest, _ earlier: TablesCounts) throws -> SyncReport {
     // Not before: a file that was opened anew counts from another number.
     versionAtSync = try database.dataVersion()
     database.category.resetCounts()
@@ -134,7 +137,8 @@ public final class DatabaseSync {
     lastCondition = result.condition
     if result.failure == nil && request.scope != .fetchOnly && result.condition == .ready { try publishSchema() }
     if result.failure == nil && request.scope != .sendOnly { try fetchWantedParents() }
-    let counts = database.category.counts
+    var counts = earlier
+    counts += database.category.counts
     let status = try database.counters()
     var report = SyncReport(counts: counts, result: result, parked: status.parked, pending: status.pending)
     report.waiting = status.waiting

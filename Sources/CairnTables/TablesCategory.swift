@@ -261,4 +261,12 @@ public struct TablesCounts: Hashable, Sendable {
   public var conflicts = 0
 
   public init() {}
+
+  public static func += (sum: inout TablesCounts, more: TablesCounts) {
+    sum.saved += more.saved
+    sum.deleted += more.deleted
+    sum.fetched += more.fetched
+    sum.removed += more.removed
+    sum.conflicts += more.conflicts
+  }
 }
